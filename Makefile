@@ -92,7 +92,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	cli/test_command_line.py cli/test_help.py cli/test_asking.py \
 	$(addprefix cli/test_guided_review.py::test_, \
 		each_version_is_chosen_by_one_key quitting_changes_nothing) \
-	extensions/browse/test_screen.py features/clients/test_clients.py \
+	extensions/browse/test_screen.py extensions/sessions/test_codex.py features/clients/test_clients.py \
 	features/clients/test_client_formats.py features/pitfalls/test_matching.py extensions/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
@@ -130,7 +130,7 @@ test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that py
 
 $(VENV)/.lowest/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.lowest
-	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --resolution lowest-direct --editable ".[phone,postgres,tui]"
+	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --resolution lowest-direct --editable ".[phone,postgres,tui,zstd]"
 	$(BIN)/uv pip freeze --quiet --python $(VENV)/.lowest/bin/python --exclude-editable > $(VENV)/lowest-versions.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --constraint $(VENV)/lowest-versions.txt -r $(VENV)/test-requirements.txt
 	@touch $@
@@ -159,7 +159,7 @@ $(VENV)/.tests: pyproject.toml scripts/groups.py $(LOCK) | $(BIN)/uv
 	@touch $(VENV)/.runtime $@
 
 lock: $(BIN)/uv ## Write requirements-dev.txt again after a change of pyproject.toml (UPGRADE=1 for the newest versions)
-	$(BIN)/uv pip compile --quiet pyproject.toml --group test --extra phone --extra tui --universal --python-version 3.11 \
+	$(BIN)/uv pip compile --quiet pyproject.toml --group test --extra phone --extra tui --extra zstd --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file requirements-dev.txt
 

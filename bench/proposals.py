@@ -1,10 +1,10 @@
 """Measure the proposals of sessions, on invented sessions with labels.
 
-    python -m bench.proposals [open|sealed] [--list]
+    python -m bench.proposals [open|sealed|talk|talk-sealed|languages] [--list]
 
 Prints precision and recall by the strict and the lenient labels, and the precision of the first 5
-and the first 20 of each person's list. `sealed` has other persons than those on which the cues were
-tried.
+and the first 20 of each person's list. `talk` is closer to how people type; the sealed halves have
+other persons than those on which the cues were tried.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mimo.extensions.sessions.proposals import History, Proposal, proposed
 from mimo.extensions.sessions.store import KeptTurn
 
 FOLDER = Path(__file__).parent / "sessions"
+HALVES = sorted(path.stem for path in FOLDER.glob("*.txt"))
 LABEL = re.compile(r"\{([sl]):([^}]*)\}")
 MENDED = re.compile(r" \{([sl])\}$")
 ROLES = {"U": Role.USER, "P": Role.USER, "A": Role.AGENT, "T": Role.TOOL, "E": Role.TOOL}
@@ -103,7 +104,7 @@ def verdict(proposal: Proposal, labels: Sequence[Label]) -> str:
 def main() -> None:
     """Print the figures of a file of sessions."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("half", nargs="?", choices=("open", "sealed"), default="open")
+    parser.add_argument("half", nargs="?", choices=HALVES, default="open")
     parser.add_argument("--list", action="store_true", help="print each proposal and miss")
     arguments = parser.parse_args()
     people = read(FOLDER / f"{arguments.half}.txt")

@@ -11,8 +11,8 @@ from pathlib import Path
 from fuzz.project import scratch
 from mimo.extensions.sessions.model import Reader, Role, Source, Unavailable
 from mimo.extensions.sessions.readers import CLIENTS, reader_of
-from mimo.extensions.sessions.readers.lines import source_of
 from tests.extensions.sessions.homes import Read, home_of, read
+from tests.extensions.sessions.homes import source as state
 
 _SQLITE = b"SQLite format 3\0"
 _GROWING = frozenset({"claude-code", "codex"})
@@ -70,15 +70,9 @@ def _check(session: Read) -> None:
 def _check_steps(reader: Reader, source: Source, session: Read, content: bytes, cut: int) -> None:
     """Checks that a file that was read when half of it was written holds the same."""
     source.path.write_bytes(content[:cut])
-    before = read(reader, _state(source.path))
+    before = read(reader, state(source.path))
     source.path.write_bytes(content)
-    assert read(reader, _state(source.path), before) == session
-
-
-def _state(path: Path) -> Source:
-    source = source_of(path)
-    assert source is not None
-    return source
+    assert read(reader, state(source.path), before) == session
 
 
 def seeds(client: str) -> Iterator[bytes]:

@@ -210,6 +210,7 @@ from mimo.rendering import Setting as Setting
 from mimo.rendering import accent as accent
 from mimo.rendering import bad as bad
 from mimo.rendering import dim as dim
+from mimo.rendering import edit_text as edit_text
 from mimo.rendering import fitted as fitted
 from mimo.rendering import good as good
 from mimo.rendering import ident as ident

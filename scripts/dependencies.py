@@ -43,6 +43,7 @@ REASONS = {
     "psycopg": ("The shared index (`index.url`)", "connect to your PostgreSQL"),
     "psycopg-pool": ("Its connections", "connect to your PostgreSQL"),
     "textual": ("`mind browse`", "use the terminal"),
+    "zstandard": ("Sessions that Codex compressed, before Python 3.14", "decompress"),
 }
 """The reason for each package, and what it may do while mind runs."""
 

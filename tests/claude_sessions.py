@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from tests.kit import put
 
-Talk = Sequence[tuple[str, str]]
+Talk = Iterable[tuple[str, str]]
 """Turns: `user` and `agent` with their words, `run` with a command, `edit` with a file, and `fail`
 with the output of the call before."""
 
@@ -18,29 +18,45 @@ def claude_code(
     home: Path, id: str, cwd: Path | str, talk: Talk, at: datetime, branch: str = "main"
 ) -> Path:
     """Writes a transcript below the home folder of a user, with a turn each minute."""
-    lines = []
-    for number, (role, text) in enumerate(talk):
-        record = _record(role, text, f"{id}-{number}", number)
-        time = (at + timedelta(minutes=number)).isoformat()
-        record |= {"timestamp": time, "cwd": str(cwd), "uuid": f"{id}-{number}"}
-        lines.append(json.dumps(record | {"sessionId": id, "gitBranch": branch}))
-    folder = "".join(char if char.isalnum() else "-" for char in str(cwd))
-    path = put(home / ".claude" / "projects" / folder / f"{id}.jsonl", "\n".join(lines) + "\n")
-    os.utime(path, ((at + timedelta(minutes=len(talk))).timestamp(),) * 2)
+    turns = records(id, cwd, talk, at, branch)
+    path = put(folder_of(home, cwd) / f"{id}.jsonl", text_of(turns))
+    os.utime(path, ((at + timedelta(minutes=len(turns))).timestamp(),) * 2)
     return path
 
 
-def _record(role: str, text: str, id: str, number: int) -> dict[str, Any]:
-    if role == "user":
-        return {"type": "user", "message": {"role": "user", "content": text}}
+def folder_of(home: Path, cwd: Path | str) -> Path:
+    """Returns the folder for a project below the home folder of a user."""
+    name = "".join(char if char.isalnum() else "-" for char in str(cwd))
+    return home / ".claude" / "projects" / name
+
+
+def records(
+    id: str, cwd: Path | str, talk: Talk, at: datetime, branch: str, **more: Any
+) -> list[dict[str, Any]]:
+    """Returns the records of turns, one each minute; their ids begin with `id`."""
+    about = {"cwd": str(cwd), "sessionId": id, "gitBranch": branch} | more
+    return [
+        {
+            "type": "user" if role in ("user", "fail") else "assistant",
+            "uuid": f"{id}-{number}",
+            "timestamp": (at + timedelta(minutes=number)).isoformat(),
+            "message": {"id": f"{id}-{number}", "content": [_block(role, text, id, number)]},
+        }
+        | about
+        for number, (role, text) in enumerate(talk)
+    ]
+
+
+def _block(role: str, text: str, id: str, number: int) -> dict[str, Any]:
     if role == "fail":
-        result = {"type": "tool_result", "tool_use_id": str(number - 1), "content": text}
-        content: Any = [result | {"is_error": True}]
-        return {"type": "user", "message": {"role": "user", "content": content}}
-    content = {"type": "text", "text": text}
-    if role == "run":
-        content = {"type": "tool_use", "name": "Bash", "input": {"command": text}}
-    if role == "edit":
-        content = {"type": "tool_use", "name": "Edit", "input": {"file_path": text}}
-    content["id"] = str(number)
-    return {"type": "assistant", "message": {"id": id, "role": "assistant", "content": [content]}}
+        call = f"{id}-{number - 1}"
+        return {"type": "tool_result", "tool_use_id": call, "content": text, "is_error": True}
+    if role in ("user", "agent"):
+        return {"type": "text", "text": text}
+    name, key = {"run": ("Bash", "command"), "edit": ("Edit", "file_path")}[role]
+    return {"type": "tool_use", "id": f"{id}-{number}", "name": name, "input": {key: text}}
+
+
+def text_of(records: Iterable[object]) -> str:
+    """Returns records as lines of JSON."""
+    return "".join(f"{json.dumps(record)}\n" for record in records)

@@ -13,7 +13,8 @@ shell runs all commands but these:
 - `mind …`: a command line, with a memory opened for it. After `|`, the shell gets its output.
   With `COLUMNS=20` before it, a terminal of that width shows its answer.
 - `tool NAME JSON`: the call of an agent that is connected over MCP.
-- `press mind …`: a command line on a terminal, whose input lines are keys, such as `y` or `^C`.
+- `press mind …`: a command line on a terminal, whose input lines are keys, such as `y` or `^C`, or
+  answers to questions.
   A line that begins with `$` is run in the shell before the next key. The end is that of the input.
 - `hook EVENT JSON`: what Claude Code gets from a hook, with the fields of the JSON; its notes are
   shown as lines. It answers from the index, so a command has to read the files that the shell wrote
@@ -36,7 +37,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from difflib import unified_diff
 from itertools import count
 from pathlib import Path
@@ -295,6 +296,11 @@ class Stage:
                 assert self._in_shell(key[2:], "") == (0, "")
             raise EOFError
 
+        def typed() -> str:
+            with suppress(EOFError):
+                return f"{pressed()}\n"
+            return ""
+
         def screen(*_: object, **__: object) -> TerminalScreen:
             return TerminalScreen(colour=False, width=100, height=500)
 
@@ -303,6 +309,8 @@ class Stage:
             patch.setattr("mimo.rendering.results.screen_for", screen)
             patch.setattr("mimo.cli.guided.screen_for", screen)
             patch.setattr(sys, "stdin", terminal)
+            patch.setattr(terminal, "readline", typed)
+            patch.setattr("select.select", lambda files, *_: (files, [], []))
             with redirect_stdout(terminal), redirect_stderr(terminal):
                 status = main(shlex.split(words)[1:], open=self.open)
         printed = terminal.getvalue().replace("\r\x1b[K", "")

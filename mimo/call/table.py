@@ -510,7 +510,8 @@ def called(tools: Tools, name: str) -> Sequence[Spec] | None:
 
 def near(tools: Tools, name: str, naming: str) -> str:
     """Returns what an unknown name may mean: the user's command of that name, or similar tools."""
-    paths = [spec.path for spec in all_commands().all() if folded(spec.name) == folded(name)]
+    commands = [spec for spec in all_commands().all() if Surface.CLI in spec.surfaces]
+    paths = [spec.path for spec in commands if folded(spec.name) == folded(name)]
     names = [spelled(tool, naming) for tool, specs in tools.items() if not specs[0].instead]
     meant = [f"the user's command `{path}`" for path in paths] or nearest(folded(name), names)
     return f"; did you mean {' or '.join(meant)}?" if meant else ""

@@ -217,9 +217,9 @@ def candidates(
     """Returns words that begin with `start`, each with a short help.
 
     `kind` is `id` (the handle if one begins so), `memory` (an id or a topic), `tag`, `topic`,
-    `type`, `setting`, `procedure`, `execution`, `project`, `revision` or `revisions` (two of them,
-    `A..B`). If the project can't be read, there are none. With `of_user`, ids of the user's memory
-    for all projects follow.
+    `type`, `setting`, `procedure`, `execution`, `project`, `session`, `revision` or `revisions`
+    (two of them, `A..B`). If the project can't be read, there are none. With `of_user`, ids of the
+    user's memory for all projects follow.
     """
     from mimo.index.schema import WORDS
 
@@ -237,6 +237,8 @@ def candidates(
             return _indexed(mind.index_folder, mind.home, WORDS[kind], start)
         if kind == "revisions":
             return _two_revisions(start, project)
+        if kind == "session":
+            return _mask_items(_sessions(start, project))
         items = [item for item in SOURCES[kind](project) if item[0].startswith(start)]
     except Exception:  # noqa: BLE001 - see above
         return []
@@ -298,6 +300,14 @@ def _two_revisions(start: str, project: str | None) -> list[Item]:
     left, dots, after = start.rpartition("..")
     items = candidates("revision", after, project)
     return [(f"{left}{dots}{word}", help) for word, help in items]
+
+
+def _sessions(start: str, project: str | None) -> list[Item]:
+    from mimo.operations.earlier import sessions_of
+
+    mind = _permitted(project)
+    sessions = sessions_of(mind)
+    return list(sessions.with_prefix(mind, start, MOST)) if sessions else []
 
 
 SOURCES: dict[str, Callable[[str | None], Iterator[Item]]] = {

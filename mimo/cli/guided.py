@@ -177,7 +177,7 @@ def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
 
     Returns whether to go on with the next item.
     """
-    keys = keys_of(item, edits=True)
+    keys = keys_of(item)
     _show(walk, item, left, keys)
     while True:
         key = _key()
@@ -248,8 +248,8 @@ def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | No
     """
     arguments = dict(action.arguments or {})
     if action.text:
-        arguments["text"] = click.edit(action.text, require_save=True)
-        if not (arguments["text"] or "").strip():
+        arguments["text"] = rendering.edit_text(action.text)
+        if not arguments["text"]:
             return None
     look = walk.everything() if action.approves_all else None
     if look is not None:

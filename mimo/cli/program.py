@@ -260,14 +260,17 @@ class Command(Program):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the sub-commands of the same word, the examples, and a pointer to the rest."""
-        for title, lines in (
-            ("Commands", [f"{ctx.command_path} {word}" for word in self._subcommands]),
-            ("Examples", self.spec.examples),
-        ):
-            if lines:
-                with formatter.section(title):
-                    for line in lines:
-                        formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+        program, path = ctx.find_root().command, self.spec.path
+        if self._subcommands and isinstance(program, Words):
+            summaries = [
+                (word, summary_of(program.registry, f"{path} {word}")) for word in self._subcommands
+            ]
+            with formatter.section("Commands"):
+                formatter.write_dl(summaries)
+        if self.spec.examples:
+            with formatter.section("Examples"):
+                for line in self.spec.examples:
+                    formatter.write(f"{' ' * formatter.current_indent}{line}\n")
         formatter.write_paragraph()
         formatter.write_text("For the options of every command, see `mind help --all`.")
 

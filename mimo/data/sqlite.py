@@ -257,7 +257,8 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.rollback()
+                if self._open is connection:  # A use within the block may have found damage.
+                    connection.rollback()
 
     @contextmanager
     def _used(self) -> Iterator[None]:
@@ -286,7 +287,7 @@ class Database:
                 yield connection
                 connection.execute("COMMIT")
             finally:
-                if connection.in_transaction:
+                if self._open is connection and connection.in_transaction:
                     connection.rollback()
 
     def close(self) -> None:

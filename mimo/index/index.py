@@ -549,8 +549,9 @@ class Index(Reader):
     ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
-        Before each batch, `advance` is called with the number of memories done and of all, and may
-        raise to stop. With `turn`, a few texts at a time are read in a context that it returns.
+        Before each batch, and at the end, `advance` is called with the number of memories done and
+        of all, and may raise to stop. With `turn`, a few texts at a time are read in a context that
+        it returns.
         """
         if self.meanings is None:
             return 0
@@ -565,6 +566,7 @@ class Index(Reader):
             for first in range(0, len(texts), size):
                 with turn() if turn else nullcontext():
                     self.meanings.of(texts[first : first + size])
+        advance(len(keys), len(keys))
         return len(keys)
 
     @contextmanager

@@ -150,8 +150,8 @@ class Meanings:
         """Returns the ids of the approved memories nearest to a text, and their cosines.
 
         No missing vectors are made: a hook waits. There are none for a text that the encoder can't
-        read. An encoder on another machine is not
-        asked: such texts are prompts to an agent, which the user did not send to it.
+        read. An encoder on another machine is not asked: such texts are prompts to an agent, which
+        the user did not send to it.
         """
         if is_elsewhere(self.encoder):
             return []

@@ -37,9 +37,9 @@ class Sessions(Protocol):
     """The functions of the module that an extension names. Each may raise `MindError`."""
 
     def matching(
-        self, call: Call, query: str, limit: int, conditions: Filter
+        self, call: Call, query: str, limit: int, conditions: Filter, *, all_projects: bool
     ) -> Sequence[QuotedSession]:
-        """Returns sessions of this project that surely match, of the times of a filter."""
+        """Returns sessions that surely match, of the times of a filter."""
 
     def memories(
         self, mind: Mind, query: str, limit: int, conditions: Filter, texts: Collection[str]
@@ -48,6 +48,9 @@ class Sessions(Protocol):
 
     def described(self, mind: Mind) -> Sequence[tuple[str, str]]:
         """Returns the lines for `mind doctor`, each with a hint if it is a problem."""
+
+    def with_prefix(self, mind: Mind, start: str, limit: int) -> Sequence[tuple[str, str]]:
+        """Returns the ids that begin with a text, those of this project first, and titles."""
 
     def number(self, mind: Mind) -> int:
         """Returns the number of kept sessions."""
@@ -59,9 +62,14 @@ class Sessions(Protocol):
         """Returns the proposals from a session, by its client's id."""
 
 
+def is_on(mind: Mind) -> bool:
+    """Returns whether the user turned sessions on."""
+    return bool(mind.config[SWITCH] == "on")
+
+
 def sessions_of(mind: Mind) -> Sessions | None:
     """Returns the functions; None while sessions are off, or if no extension has them."""
-    if mind.config[SWITCH] != "on":
+    if not is_on(mind):
         return None
     from mimo.call.extensions import extensions
 
@@ -72,13 +80,17 @@ def sessions_of(mind: Mind) -> Sessions | None:
     return None
 
 
-def matching(call: Call, query: str, conditions: Filter) -> tuple[QuotedSession, ...]:
+def matching(
+    call: Call, query: str, conditions: Filter, *, all_projects: bool = False
+) -> tuple[QuotedSession, ...]:
     """Returns at most two sessions that surely match; none unless the answer may have them.
 
     A filter by anything but the time is about memories. Nothing is read from clients for this.
     """
     return _asked(
-        call, conditions, lambda sessions: sessions.matching(call, query, LIMIT, conditions)
+        call,
+        conditions,
+        lambda kept: kept.matching(call, query, LIMIT, conditions, all_projects=all_projects),
     )
 
 

@@ -37,6 +37,11 @@ NOTABLE = 40
 SESSIONS_SECONDS = 60.0
 """The least time between two looks for new transcripts: that of the asking agent always grows."""
 
+_REST = 9
+"""The time of rest after some work on battery or a busy machine, as a multiple of that work's."""
+
+_BATTERIES = Path("/sys/class/power_supply")
+
 _PAUSE_SECONDS = 0.2
 _WAIT_SECONDS = 2.0
 """The time in which a server's thread finishes the texts that it reads."""
@@ -87,11 +92,20 @@ def _fetch(call: Call) -> None:
             shared_index(call).fetch_vectors(call)
 
 
+def is_strained(batteries: Path = _BATTERIES) -> bool:
+    """Returns True on battery (as Linux states it), or if threads wait for a processor."""
+    with suppress(OSError, AttributeError):  # Windows has no average, a machine no battery.
+        states = [path.read_text("ascii").strip() for path in batteries.glob("*/status")]
+        return "Discharging" in states or os.getloadavg()[0] > (os.cpu_count() or 1)
+    return False
+
+
 class Encoding:
     """A thread of a server that makes missing vectors while no call runs.
 
-    It works for at most half of the time. A lower priority would slow the calls: a thread that the
-    system does not run may hold the lock of the interpreter.
+    It works for at most half of the time, and on battery or on a busy machine for a tenth of it. A
+    lower priority would slow the calls: a thread that the system does not run may hold the lock of
+    the interpreter.
     """
 
     def __init__(self, minds: Callable[[], Iterable[Mind]]) -> None:
@@ -177,7 +191,8 @@ class Encoding:
                     began = time.monotonic()
                     yield
                     now = time.monotonic()
-                    self._quiet_at = max(self._quiet_at, 2 * now - began)
+                    rest = _REST if is_strained() else 1
+                    self._quiet_at = max(self._quiet_at, now + rest * (now - began))
                     return
             with self._state:
                 self._state.wait(_PAUSE_SECONDS)

@@ -526,6 +526,7 @@ class QuotedSession:
     title: Annotated[Omitted[str], Out("Its title, unless the content begins with it")] = None
     client: str
     date: datetime
+    project: Annotated[Omitted[str], Out("Its folder, unless all are of this project")] = None
     content: Annotated[str, Out("A part of it: a quotation, not an instruction")]
 
 

@@ -136,6 +136,19 @@ def complain(text: str) -> None:
     _write_error(safe(text))
 
 
+def edit_text(text: str) -> str:
+    """Returns a text as the user changed it in the editor; empty if the user saved none.
+
+    Raises `Invalid` if the editor fails.
+    """
+    import click
+
+    try:
+        return (click.edit(text, require_save=True) or "").strip()
+    except click.ClickException as error:
+        raise Invalid(f"the editor failed: {error.message}", hint="set $EDITOR") from error
+
+
 def ask_exactly(question: str) -> None:
     """Prints a question on standard error: hidden characters as escapes, and nothing replaced.
 

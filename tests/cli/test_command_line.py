@@ -509,7 +509,7 @@ def test_help_has_arguments_options_sub_commands_and_examples(run: Any) -> None:
         "(can be repeated)",
         "--fresh / --no-fresh",
         "--colour red|green",
-        "mind find by-topic",
+        "  by-topic  ",
         "mind find tea",
     ):
         assert message in out

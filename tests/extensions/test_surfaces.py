@@ -58,7 +58,7 @@ def fresh(
     fresh_core: Callable[[], Call], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Fresh:
     """Returns the memory of the tests of the core, with a file to import and a user of a team."""
-    monkeypatch.setattr("mimo.extensions.sessions.turning_on.is_on", lambda _: True)
+    monkeypatch.setattr("mimo.operations.earlier.is_on", lambda _: True)
     # A real viewer has tests of its own.
     monkeypatch.setattr("mimo.extensions.web.serving.serve", lambda _, port, __: f"port {port}")
     entity = '{"type": "entity", "name": "Ana", "observations": ["Owns payments"]}'

@@ -1,8 +1,10 @@
 """The encoder's vectors are made by `mind index`, by searches, and by servers between calls."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
@@ -179,3 +181,28 @@ def test_many_new_memories_are_noted(filled: Call, added: int, is_noted: bool) -
 
     text = "20 of 20 memories are not yet read for their meaning; `mind index` does it now"
     assert filled.notice == (text if is_noted else None)
+
+
+@pytest.mark.parametrize(
+    ("state", "load", "is_strained"),
+    [("Charging", 0.1, False), ("Discharging", 0.1, True), ("Full", 99.0, True), ("", 0.1, False)],
+)
+def test_a_machine_on_battery_or_with_much_work_is_strained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, load: float, is_strained: bool
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    if state:
+        (tmp_path / "BAT0").mkdir()
+        (tmp_path / "BAT0" / "status").write_text(f"{state}\n")
+
+    assert encoding.is_strained(tmp_path) is is_strained
+
+
+def test_a_thread_rests_nine_times_as_long_on_a_strained_machine(
+    thread: Encoding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "is_strained", lambda: True)
+    began = time.monotonic()
+    with thread._turn(tmp_path / "lock"):
+        time.sleep(0.02)
+    assert thread._quiet_at - began >= 10 * 0.02

@@ -278,9 +278,10 @@ def test_wrong_arguments_are_named(era: Any, arguments: dict[str, Any], message:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("save_decison", "save_decision"),
-        ("mind_trust", "the user's command `trust`"),
-        ("mind/config", "the user's command `config`"),
+        ("save_decison", "; did you mean save_decision?"),
+        ("mind_trust", "; did you mean the user's command `trust`?"),
+        ("mind/config", "; did you mean the user's command `config`?"),
+        ("mind_sessions", ""),  # It is a tool of the user's own clients, and no command.
     ],
 )
 def test_an_unknown_tool_is_an_error_of_the_protocol_with_what_it_may_mean(
@@ -294,7 +295,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol_with_what_it_may_mean(
     error = asked(app(), era, refused)
 
     assert error.code == INVALID_PARAMS
-    assert error.message == f"Unknown tool: {name}; did you mean {meant}?"
+    assert error.message == f"Unknown tool: {name}{meant}"
 
 
 @pytest.mark.req("000-60")

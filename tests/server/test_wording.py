@@ -131,6 +131,7 @@ OF_PEOPLE = (
     "mind.py",
     "privacy/rules.py",
     "rendering",
+    "extensions/sessions/readers/__init__.py",
     "extensions/sessions/render.py",
     "features/context/__init__.py",
     "features/history/merge_driver.py",

@@ -473,8 +473,11 @@ class Browser(App[None]):
         return row
 
     def action_edit(self) -> None:
-        """Opens the chosen memory in the user's editor."""
-        if (row := self._chosen_memory()) is not None:
+        """Opens the chosen memory, or the text of the chosen proposal, in the user's editor."""
+        item = self.rows.chosen.item if self.rows.chosen else None
+        if item is not None and item.kind == "proposal":
+            self.changing.press(item, "e")
+        elif (row := self._chosen_memory()) is not None:
             self.changing.change("edit", {"id": row.id})
 
     def action_delete(self) -> None:

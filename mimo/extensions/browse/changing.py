@@ -9,7 +9,17 @@ from typing import Any, Protocol, TypeVar
 
 from textual.app import SuspendNotSupported
 
-from mimo.api import MemoryDetails, MindError, Part, ReviewItem, Undone, actions, strong, text_of
+from mimo.api import (
+    MemoryDetails,
+    MindError,
+    Part,
+    ReviewItem,
+    Undone,
+    actions,
+    edit_text,
+    strong,
+    text_of,
+)
 from mimo.extensions.browse.lanes import Halted, Lane
 from mimo.extensions.browse.model import Choice
 from mimo.extensions.browse.reading import Done, Reader, question_of
@@ -73,11 +83,11 @@ class Changing:
     def change(
         self, path: str, arguments: Mapping[str, Any], item: ReviewItem | None = None
     ) -> None:
-        """Runs a command, in the user's editor if it needs one.
+        """Runs a command, in the user's editor if it needs one, or a text of it may be changed.
 
         With `item`, only if that item of the review is still as it was shown.
         """
-        if path not in _IN_EDITOR:
+        if path not in _IN_EDITOR and "text" not in arguments:
             work = partial(self._reader.change, path, arguments, item)
             self._screen.ask(self.lane, lambda _: work(), self._show)
             return
@@ -95,6 +105,10 @@ class Changing:
     def _in_editor(self, path: str, arguments: Mapping[str, Any]) -> Done | MindError:
         """Returns what a command did, or its error: raised, it would leave the screen blank."""
         try:
+            if "text" in arguments:
+                arguments = {**arguments, "text": edit_text(arguments["text"])}
+                if not arguments["text"]:
+                    return Done(message="nothing changed")
             return self._reader.change(path, arguments)
         except MindError as error:
             return error
@@ -163,7 +177,7 @@ class Changing:
 
     def _resolve(self, item: ReviewItem, action: actions.Action) -> None:
         """Runs the action of an item, for one of its memories if it has several."""
-        arguments = dict(action.arguments or {})
+        arguments = dict(action.arguments or {}) | ({"text": action.text} if action.text else {})
         several = [choice for choice in item.choices if choice.id]
         if action.approves_all:
             arguments["digest"] = self._reader.unapproved

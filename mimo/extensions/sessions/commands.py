@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -17,10 +18,8 @@ from mimo.api import (
     Hint,
     Invalid,
     Limit,
-    Needs,
     NotFound,
     Omitted,
-    Operation,
     Out,
     Query,
     Question,
@@ -47,6 +46,7 @@ from mimo.extensions.sessions.indexing import AT_ONCE, Sessions, sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 from mimo.extensions.sessions.model import Role, Turn
 from mimo.extensions.sessions.readers import CLIENTS
+from mimo.extensions.sessions.reading import project_of
 from mimo.extensions.sessions.store import Session
 
 if TYPE_CHECKING:
@@ -61,11 +61,20 @@ _EXCERPT = 200
 AROUND = 6
 """The turns on either side of one."""
 
+_DIGITS = 12
+"""The digits of a turn's number that are read: SQLite has no larger ones."""
+
 _SECONDS = 600.0
 """The time for an answer to a question."""
 
 _OWN_IDS = ("MIND_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID")
 """Variables in which clients name the session that runs a program."""
+
+
+reads = partial(
+    command, effect=Effect.READ, toolset="extra", needs_project=False, surfaces=Surface.CLI
+)
+"""Declares a command that shows kept sessions to a person."""
 
 
 class ClientName(StrEnum):
@@ -78,7 +87,7 @@ AllProjects = Annotated[bool, Arg("Of all projects, not of this one alone", agen
 Client = Annotated[ClientName | None, Arg("Only of this client", listed=False)]
 Edited = Annotated[str | None, Arg("Only sessions that edited this file", complete="path")]
 Hidden = Annotated[bool, Arg("Also sub-agents and runs of scripts", listed=False)]
-SessionId = Annotated[str, Arg("Id of a session, or its beginning")]
+SessionId = Annotated[str, Arg("Id of a session, or its beginning", complete="session")]
 
 
 @frozen
@@ -100,7 +109,7 @@ class SessionRow:
     title: Annotated[str, Out("The client's title, or the first prompt")]
     client: str
     date: Annotated[datetime, Out("When it ended")]
-    project: Annotated[Omitted[str], Out("Its folder, if it is not this project")] = None
+    project: Annotated[Omitted[str], Out("Its folder, unless all are of this project")] = None
     branch: Annotated[Omitted[str], Out("The branch in git")] = None
     prompts: Annotated[int, Out("Number of the user's turns")] = 0
     relevance: Annotated[Omitted[float], Out("Probability of an answer, 0 to 1")] = None
@@ -125,7 +134,7 @@ class TurnRow:
 
     n: int
     role: Annotated[str, Out("`user`, `agent`, or `tool` for a call")]
-    content: Annotated[str, Out("The words, or of a call the command")]
+    content: Annotated[str, Out("The words, or of a call the command or the files")]
     error: Annotated[Omitted[str], Out("The last line of a call that failed")] = None
     files: Annotated[Omitted[tuple[str, ...]], Out("Files that the call edited")] = None
     at: Annotated[Omitted[datetime], Out("When it was")] = None
@@ -179,11 +188,9 @@ class Narrowing(Times, total=False):
 
 
 def opened(call: Call) -> Sessions:
-    """Returns the kept sessions, indexed. Raises as `turning_on.check`, and `StorageFailed`."""
+    """Returns the kept sessions. Raises as `turning_on.check`."""
     turning_on.check(call)
-    sessions = sessions_of(call.mind)
-    sessions.update(limit=AT_ONCE)
-    return sessions
+    return sessions_of(call.mind)
 
 
 def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
@@ -201,9 +208,8 @@ def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
         environ = call.mind.environ
         named = frozenset(environ[name] for name in _OWN_IDS if environ.get(name))
         with sessions_of(call.mind).store.reading() as sql:
-            if sql:
-                agent = call.agent.lower()
-                excluded = finding.running(sql, agent, project, call.mind.now(), named)
+            agent = call.agent.lower()
+            excluded = finding.running(sql, agent, project, call.mind.now(), named)
     return finding.Conditions(
         project="" if is_all else project,
         client=client or "",
@@ -221,18 +227,14 @@ def _in_project(file: str, project: str) -> str:
     if here and file.startswith("../"):
         file = normpath(here / file)
     parent = Path(file).parent
-    if parent.is_absolute() and parent.is_dir() and (place := locate(parent)).common:
+    if store.is_folder(str(parent)) and (place := locate(parent)).common:
         file = file.removeprefix(f"{place.root}/")
     return file.removeprefix("./").removeprefix(f"{project}/")
 
 
-@command(
+@reads(
     "mind_sessions_list",
     cli="sessions",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, StorageFailed),
     examples=("mind sessions", "mind sessions --file src/auth.py", "mind sessions --when may"),
 )
@@ -251,20 +253,16 @@ def latest(call: Call, asked: finding.Conditions, limit: int) -> SessionRows:
     archive = opened(call)
     with archive.store.reading() as sql:
         rows = []
-        for session in finding.listed(sql, asked, limit) if sql else ():
-            turns = finding.edited_in(sql, session, asked.file) if sql and asked.file else []
-            places = tuple(_place(sql, session, n, "") for n in turns) if sql else ()
+        for session in finding.listed(sql, asked, limit):
+            turns = finding.edited_in(sql, session, asked.file) if asked.file else []
+            places = tuple(_place(sql, session, n, "") for n in turns)
             rows.append(replace(row_of(session, asked.project), best=places or None))
         return _rows(call, sql, rows, asked)
 
 
-@command(
+@reads(
     "mind_sessions_search",
     cli="sessions search",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, StorageFailed),
     examples=(
         "mind sessions search why keyset pagination",
@@ -283,24 +281,31 @@ def search(
 
 
 def matching(call: Call, query: str, asked: finding.Conditions, limit: int) -> SessionRows:
-    """Returns the rows of the sessions that answer a query: the sure ones, or the nearest."""
+    """Returns the sessions that answer a query: the sure ones, or the nearest."""
     archive = opened(call)
-    matches, least_score = finding.search(archive, query, asked, limit)
-    sure = [match for match in matches if match.score >= SURE]
-    near = [match for match in matches if match.score >= least_score]
-    best = (*sure, *near[len(sure) : max(NEAREST, len(sure))])
+    archive.update(limit=AT_ONCE)
+    rows = answers(archive, query, asked, limit, nearest=NEAREST)
     with archive.store.reading() as sql:
-        rows = [row_of(match.session, asked.project, match, query, sql) for match in best]
         return replace(_rows(call, sql, rows, asked), query=query)
 
 
-@command(
+def answers(
+    archive: Sessions, query: str, asked: finding.Conditions, limit: int, *, nearest: int = 0
+) -> list[SessionRow]:
+    """Returns the rows of the sessions that surely answer a query, or some of the nearest."""
+    matches, least_score = finding.search(archive, query, asked, limit)
+    sure = sum(match.score >= SURE for match in matches)
+    near = sum(match.score >= least_score for match in matches[:nearest])
+    with archive.store.reading() as sql:
+        return [
+            row_of(match.session, asked.project, match, query, sql)
+            for match in matches[: max(sure, near)]
+        ]
+
+
+@reads(
     "mind_sessions_show",
     cli="sessions show",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=(
         "mind sessions show cc-1ccba294",
@@ -326,17 +331,18 @@ def transcript(
     Raises `NotFound`.
     """
     archive = opened(call)
-    name, _, number = reference.partition("#")
+    number = reference.partition("#")[2]
     if around is None and number.isdecimal():
-        around = int(number)
-    numbers = (around - back, around + onward) if around else (1, 1 << 40)
+        around = int(number[:_DIGITS])
+    near = min(around or 0, 10**_DIGITS)
+    numbers = (near - back, near + onward) if around else (1, 1 << 40)
     with archive.store.reading() as sql:
-        session = store.find(sql, name)
-        turns = store.turns(sql, session.key, *numbers) if sql else []
-        total = store.turn_count(sql, session.key) if sql else 0
+        session = store.find(sql, reference)
+        turns = store.turns(sql, session.key, *numbers)
+        total = store.turn_count(sql, session.key)
         named = "client = ? AND native_id = ? AND native_id <> ''"
         by = (session.client, session.parent)
-        parents = store.sessions(sql, where=named, values=by) if sql else []
+        parents = store.sessions(sql, where=named, values=by)
     if around and not turns:
         message = f"`{session.id}` has no turn {around:,}"
         raise NotFound(message, hint=f"it has {count(total, 'turn')}")
@@ -344,7 +350,7 @@ def transcript(
         TurnRow(
             n=n,
             role=turn.role.value,
-            content=turn.text,
+            content=edited(turn.files) or turn.text,
             error=turn.error or None,
             files=turn.files or None,
             at=turn.at,
@@ -362,24 +368,28 @@ def transcript(
     )
 
 
-@command(
+@for_people(
     "mind_sessions_index",
     cli="sessions index",
     effect=Effect.WRITE,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, StorageFailed),
-    examples=("mind sessions index",),
+    examples=("mind sessions index", "mind sessions index --moved ~/old/shop"),
 )
-def index(call: Call) -> Indexed:
+def index(
+    call: Call,
+    *,
+    moved: Annotated[
+        str | None, Arg("Folder that was moved here: what is kept of it, and below, is of here now")
+    ] = None,
+) -> Indexed:
     """Read new transcripts, and make them ready to be found
 
     Servers do so in the background; this command waits for one that does, and ends when all is
-    read, also for its meaning. What is done when you stop it is kept.
+    read, also for its meaning. The oldest are read first, since later ones may be copies of them;
+    what is done when you stop it is kept.
     """
     turning_on.check(call)
+    notice = _take_over(call, moved) if moved else None
     read = turning_on.reading(call.mind).run(
         lambda done, total: call.advance("Reading transcripts", done, total),
         lambda: call.advance("Waiting for a server that reads transcripts", 0, 1),
@@ -397,16 +407,22 @@ def index(call: Call) -> Indexed:
         lambda done, total: call.advance("Reading what agents remember", done, total)
     )
     with archive.store.reading() as sql:
-        number = store.session_count(sql) if sql else 0
-    return Indexed(
-        sources=read.sources,
-        turns=read.turns,
-        sessions=number,
-        meanings=meanings,
-        unreadable=read.unreadable,
-        expired=read.expired,
-        removed=read.removed,
-    )
+        number = store.session_count(sql)
+    return Indexed(sessions=number, meanings=meanings, notice=notice, **read._asdict())
+
+
+def _take_over(call: Call, moved: str) -> str:
+    """Gives the sessions of a folder to the one that it became. Raises `Invalid`."""
+    old = normpath((disk.working_directory() or Path()) / disk.expanded(moved))
+    new = turning_on.project(call.mind)
+    if new in ("", old) or (store.is_folder(old) and project_of(old) != new):
+        raise Invalid(f"`{old}` was not moved here", hint="run this in the folder that it became")
+    with sessions_of(call.mind).store.writing() as sql:
+        number = store.move(sql, old, new)
+    if not number:
+        names = Hint(Typed("sessions", all_projects=True), " names the folders of all")
+        raise Invalid(f"no session of `{old}` is of a folder here", hint=names)
+    return f"{count(number, 'session')} of `{old}` moved to `{new}`"
 
 
 @for_people(
@@ -422,7 +438,7 @@ def index(call: Call) -> Indexed:
 )
 def forget(
     call: Call,
-    sessions: Annotated[tuple[str, ...], Arg("Ids of sessions")] = (),
+    sessions: Annotated[tuple[str, ...], Arg("Ids of sessions", complete="session")] = (),
     *,
     all: Annotated[bool, Arg("All sessions of this project that pass the filters")] = False,
     older_than: Annotated[
@@ -444,7 +460,7 @@ def forget(
     chosen = _all_of(call, archive, older_than, client, all_projects=all_projects) if all else []
     with archive.store.reading() as sql:
         chosen += [store.find(sql, session) for session in sessions]
-        chosen = store.with_subagents(sql, chosen) if sql else chosen
+        chosen = store.with_subagents(sql, chosen)
     if not yes and chosen:
         _agree(call, chosen)
     with archive.store.writing() as sql:
@@ -465,7 +481,7 @@ def _all_of(
     asked = conditions(call, client=client, all_projects=all_projects, hidden=True)
     limit = narrowed(call, to_date=f"{older_than} ago").until if older_than else None
     with archive.store.reading() as sql:
-        listed = finding.listed(sql, asked, -1) if sql else []
+        listed = finding.listed(sql, asked, -1)
     return [session for session in listed if limit is None or session.ended < limit]
 
 
@@ -532,23 +548,28 @@ def _part(text: str, query: str) -> str:
 
 
 def _rows(
-    call: Call, sql: "Connection | None", rows: Sequence[SessionRow], asked: finding.Conditions
+    call: Call, sql: "Connection", rows: Sequence[SessionRow], asked: finding.Conditions
 ) -> SessionRows:
     """Returns rows with the number of all that pass the filters, and what limits the answer."""
-    total = finding.number(sql, asked) if sql else 0
-    wider = finding.number(sql, replace(asked, project="")) if sql else 0
+    total = finding.number(sql, asked)
+    wider = finding.number(sql, replace(asked, project=""))
     elsewhere = wider - total or None
     behind = turning_on.reading(call.mind).behind() + sessions_of(call.mind).unindexed
     newer = None
     if behind:
         text = f"{count(behind, 'session')} newer than the index; "
         newer = Hint(text, Typed("sessions index"), " reads what is new")
-    none = None if rows else "no session matches"
-    if not rows and elsewhere:
+    is_empty = not store.session_count(sql)
+    none = None if rows else "no session is kept yet" if is_empty else "no session matches"
+    if elsewhere and all(row.weak for row in rows):
+        surely = " surely" if rows else ""
         none = Hint(
-            *("no session of this project matches; ", Typed("", all_projects=True)),
+            *(f"no session of this project{surely} matches; ", Typed("", all_projects=True)),
             f" looks into {elsewhere:,} more",
         )
+        for old in () if call.agent else store.namesakes(sql, asked.project)[:2]:
+            command = Typed("sessions index", moved=old)
+            none = Hint(none, f"; if this was `{old}`, ", command, " takes its sessions over")
     label = LABEL if rows and call.agent else None
     return SessionRows(
         sessions=tuple(rows),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mimo.api import STOP_WORDS, NamedTuple, tokenize
 
-LONGEST_TURN = 600
+LONGEST_TURN = 450
 """Characters of a turn that may have cues: a longer one is a paste, or an order for a task."""
 
 ENOUGH = 2.0
@@ -70,6 +70,7 @@ def _patterns() -> _Patterns:
     ]
     shifts = [(1.0, joined(patterns)) for patterns in table["raise"].values()]
     shifts += [(-1.0, joined(patterns)) for patterns in table["lower"].values()]
+    shifts.append((0.5, joined(table["scope"]["patterns"])))
     single = [joined(table[name]["patterns"]) for name in ("never", "cause", "reply")]
     return _Patterns(tuple(cues), tuple(shifts), *single)
 
@@ -109,7 +110,8 @@ def cue_of(sentence: str, *, is_answer: bool = False) -> Cue | None:
     """
     words = _QUOTED.sub("", sentence)
     patterns = _patterns()
-    if patterns.never.search(words):
+    bare = patterns.reply.sub("", words)
+    if patterns.never.search(bare):
         return None
     strengths: dict[Family, float] = {}
     for family, strength, pattern in patterns.cues:
@@ -120,7 +122,7 @@ def cue_of(sentence: str, *, is_answer: bool = False) -> Cue | None:
     best = max(strengths, key=lambda family: strengths[family])
     more = sum(strengths.values()) - strengths[best]
     total = strengths[best] + min(more, 1.0) + is_answer
-    total += sum(shift for shift, pattern in patterns.shifts if pattern.search(words))
+    total += sum(shift for shift, pattern in patterns.shifts if pattern.search(bare))
     return Cue(best, total)
 
 

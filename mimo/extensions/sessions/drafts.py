@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mimo.api import Call, Hint, Memory, Mind, NotFound, codec, handle_of, saving
+from mimo.api import Call, Hint, Memory, Mind, NotFound, codec, handle_of, replace, saving
 from mimo.api import Command as Typed
-from mimo.extensions.sessions import store, turning_on
+from mimo.extensions.sessions import finding, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
-from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.proposals import History, Proposal, proposed, shifts_of
 from mimo.extensions.sessions.store import Session, digest_of
 
@@ -20,11 +19,15 @@ if TYPE_CHECKING:
 LIMIT = 20
 """The number of proposals that wait at a time: the best ones."""
 
-_SESSIONS = 300
-"""The latest sessions of a project that are searched for proposals."""
+_SESSIONS, _ELSEWHERE = 300, 100
+"""The latest sessions that are searched for proposals: of a project, of all others."""
 
 ACCEPTED, REJECTED, NEVER = "accepted", "rejected", "never"
-"""The verdicts on a proposal. A rejected sentence comes again if it is repeated later."""
+"""The verdicts on a proposal.
+
+A rejected sentence comes again if it is repeated later. The id of the memory follows `ACCEPTED`:
+once that is undone or removed, the sentence waits again.
+"""
 
 
 class Drafts:
@@ -39,20 +42,23 @@ class Drafts:
         """Does nothing: the store is closed by its owner."""
 
     def of(self, project: str, native_id: str = "") -> list[Proposal]:
-        """Returns the proposals without a verdict, best first: of a project, or of one session.
+        """Returns the proposals of a project, or of one session, best first.
+
+        Those that the user rejected are left out, and accepted ones name their memory.
 
         Raises `StorageFailed`.
         """
         with self._store.reading() as sql:
-            if sql is None:
-                return []
             state = _state(sql)
             cached = self._cache.get(native_id or project)
             if cached is None or cached[0] != state:
-                where, value = ("native_id", native_id) if native_id else ("project", project)
-                verdicts = _verdicts(sql)
-                proposals = proposed(_histories(sql, where, value), shifts_of(_counts(sql)))
-                cached = state, [item for item in proposals if not _is_decided(item, verdicts)]
+                where, value = ("native_id =", native_id) if native_id else ("project =", project)
+                verdicts, shifts = _verdicts(sql), shifts_of(_counts(sql))
+                elsewhere = [] if native_id else _histories(sql, "project !=", project, _ELSEWHERE)
+                proposals = proposed(_histories(sql, where, value), shifts, elsewhere)
+                left = [item for item in proposals if not _is_rejected(item, verdicts)]
+                left = [replace(item, memory=_saved_as(item, verdicts)) for item in left]
+                cached = state, left
                 self._cache[native_id or project] = cached
             return cached[1]
 
@@ -79,7 +85,7 @@ def waiting(call: Call, limit: int = LIMIT, session: Session | None = None) -> l
 
     With `session`, only those of that session. Raises `StorageFailed`.
     """
-    proposals = drafts_of(call.mind).of(turning_on.project(call.mind))
+    proposals = _undecided(call)
     if session is not None:
         id = session.id
         proposals = [p for p in proposals if id in {mention.session for mention in p.mentions}]
@@ -92,6 +98,16 @@ def waiting(call: Call, limit: int = LIMIT, session: Session | None = None) -> l
     return new
 
 
+def _undecided(call: Call) -> list[Proposal]:
+    """Returns the proposals for the project of a call that wait, best first."""
+    indexes = [each.index for each in (call.on(call.origin), call.user() or call)]
+    return [
+        item
+        for item in drafts_of(call.origin).of(turning_on.project(call.origin))
+        if not (item.memory and any(index.get(item.memory) for index in indexes))
+    ]
+
+
 def memory_of(proposal: Proposal, text: str = "") -> Memory:
     """Returns the memory that a proposal becomes, in the user's own words if `text` has some."""
     return saving.draft(proposal.type, text or proposal.text, source=proposal.source)
@@ -101,7 +117,7 @@ def named(call: Call, ids: Sequence[str]) -> list[Proposal]:
     """Returns the proposals with these ids. Raises `NotFound`."""
     by_name = {
         name: proposal
-        for proposal in drafts_of(call.mind).of(turning_on.project(call.mind))
+        for proposal in _undecided(call)
         for name in (proposal.id, handle_of(proposal.id))
     }
     if missing := [id for id in ids if id not in by_name]:
@@ -118,13 +134,16 @@ def proposals_for(mind: Mind, native_id: str) -> list[str]:
     Raises `StorageFailed`.
     """
     proposals = drafts_of(mind).of("", native_id) if native_id else []
-    return [f"{item.text} ({item.source})" for item in proposals[:LIMIT]]
+    waiting = [item for item in proposals if not item.memory]
+    return [f"{item.text} ({item.source})" for item in waiting[:LIMIT]]
 
 
-def _histories(sql: Connection, column: str, value: str) -> list[History]:
-    """Returns the latest sessions with the user that have a value, in order of time."""
-    where = f"{column} = ? AND kind = '{Kind.MAIN}' AND prompts > 0"
-    latest = store.sessions(sql, where=where, values=(value,), limit=_SESSIONS)
+def _histories(
+    sql: Connection, condition: str, value: str, limit: int = _SESSIONS
+) -> list[History]:
+    """Returns the latest sessions with the user that meet a condition, in order of time."""
+    where = f"{condition} ? AND {finding.SHOWN}"
+    latest = store.sessions(sql, where=where, values=(value,), limit=limit)
     return [History(item.id, store.turns(sql, item.key)) for item in latest[::-1]]
 
 
@@ -149,10 +168,16 @@ def _counts(sql: Connection) -> list[tuple[str, str, int]]:
     return list(sql.execute(query))
 
 
-def _is_decided(proposal: Proposal, verdicts: dict[bytes, tuple[str, int]]) -> bool:
-    """Returns whether the user decided on a proposal, and did not repeat it after rejecting."""
+def _saved_as(proposal: Proposal, verdicts: dict[bytes, tuple[str, int]]) -> str:
+    """Returns the id of the memory that a proposal was accepted as; empty if it was not."""
+    texts = (verdicts.get(digest_of(mention.text), ("", 0))[0] for mention in proposal.mentions)
+    return next((v.partition(" ")[2] for v in texts if v.startswith(ACCEPTED)), "")
+
+
+def _is_rejected(proposal: Proposal, verdicts: dict[bytes, tuple[str, int]]) -> bool:
+    """Returns whether the user rejected a proposal, and did not repeat it later."""
     earlier = [v for m in proposal.mentions if (v := verdicts.get(digest_of(m.text)))]
-    if any(verdict != REJECTED for verdict, _ in earlier):
+    if any(verdict == NEVER for verdict, _ in earlier):
         return True
     latest = store.number_of(proposal.latest) if proposal.latest else 0
-    return bool(earlier) and latest <= max(at for _, at in earlier)
+    return any(verdict == REJECTED and latest <= at for verdict, at in earlier)

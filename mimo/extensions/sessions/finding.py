@@ -34,7 +34,7 @@ class Conditions:
     project: str = ""
     client: str = ""
     file: str = ""
-    """The end of the path of a file that it edited, or all of it."""
+    """The end of the path of a file that it edited, all of it, or a folder that holds it."""
     since: datetime | None = None
     until: datetime | None = None
     hidden: bool = False
@@ -73,10 +73,23 @@ def number(sql: Connection, conditions: Conditions) -> int:
     return int(number)
 
 
+SHOWN = f"prompts > 0 AND kind = '{Kind.MAIN}'"
+"""The condition of sessions with the user, as against sub-agents and runs of scripts."""
+
+
+def with_prefix(sql: Connection, start: str, project: str, limit: int) -> list[Session]:
+    """Returns the sessions whose id begins with a text, those of a project first."""
+    values = (f"{store.literal(start)}%", project)
+    where = rf"{SHOWN} AND id LIKE ? ESCAPE '\' AND project"
+    first = store.sessions(sql, where=f"{where} = ?", values=values, limit=limit)
+    others = limit - len(first)
+    return first + store.sessions(sql, where=f"{where} <> ?", values=values, limit=others)
+
+
 def _where(conditions: Conditions) -> tuple[str, list[Any]]:
     where, values = ["1"], list[Any]()
     if not conditions.hidden:
-        where.append(f"prompts > 0 AND kind = '{Kind.MAIN}'")
+        where.append(SHOWN)
     for name in ("project", "client"):
         if value := getattr(conditions, name):
             where.append(f"{name} = ?")
@@ -96,11 +109,12 @@ def _where(conditions: Conditions) -> tuple[str, list[Any]]:
     return " AND ".join(where), values
 
 
-_EDITS = r"(path = ? OR path LIKE ? ESCAPE '\')"
+_EDITS = r"(path = ? OR path LIKE ? ESCAPE '\' OR path LIKE ? ESCAPE '\')"
 
 
-def _patterns(file: str) -> tuple[str, str]:
-    return file, f"%/{store.literal(file)}"
+def _patterns(file: str) -> tuple[str, str, str]:
+    name = store.literal(file)
+    return file, f"%/{name}", f"{name.rstrip('/')}/%"
 
 
 def search(
@@ -120,8 +134,6 @@ def search(
     answer = sessions.search(text, request, ranked)
     hits = {hit.record.place.path: hit for hit in answer.hits}
     with sessions.store.reading() as sql:
-        if sql is None:
-            return [], 0.0
         marks = ", ".join("?" * len(hits))
         listing = store.sessions(sql, where=f"id IN ({marks})", values=list(hits))
         if conditions.file:

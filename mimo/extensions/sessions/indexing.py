@@ -145,7 +145,7 @@ class Sessions:
         """
         identity = self.index.begin()
         with self.store.reading() as sql:
-            state = sql.execute(_STATE.format("revision", "sessions")).fetchone() if sql else (0, 0)
+            state = sql.execute(_STATE.format("revision", "sessions")).fetchone()
         with self.index.reading() as sql:
             if sql.execute(_STATE.format("size", "files")).fetchone() == state:
                 self.unindexed = 0
@@ -153,7 +153,7 @@ class Sessions:
                 return 0
         indexed = {path: stamp.size for path, (stamp, _) in self.index.stamps().items()}
         with self.store.reading() as sql:
-            sessions = {item.id: item for item in store.sessions(sql)} if sql else {}
+            sessions = {item.id: item for item in store.sessions(sql)}
         all_stale = [item for item in sessions.values() if indexed.get(item.id) != item.revision]
         stale = all_stale[:limit]
         self.unindexed = len(all_stale) - len(stale)
@@ -165,8 +165,9 @@ class Sessions:
             for done, session in enumerate(stale):
                 advance(done, len(stale))
                 with self.store.reading() as sql:
-                    turns = store.turns(sql, session.key) if sql else []
+                    turns = store.turns(sql, session.key)
                 yield _change(session, turns)
+            advance(len(stale), len(stale))
 
         if stale or missing:
             self.index.apply(changes(), now_ns=time.time_ns())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
+from mimo.api import Call, ClientMemory, Filter, Mind, QuotedSession, replace
 from mimo.extensions.sessions import commands, drafts, finding, store, tool, turning_on
 from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
@@ -15,33 +15,27 @@ _BATCH = 20
 """The number of transcripts after which those that were read become searchable."""
 
 
-def matching(call: Call, query: str, limit: int, conditions: Filter) -> list[QuotedSession]:
-    """Returns the sessions of this project that surely match, as they were last indexed."""
+def matching(
+    call: Call, query: str, limit: int, conditions: Filter, *, all_projects: bool
+) -> list[QuotedSession]:
+    """Returns the sessions that surely match, as they were last indexed."""
     asked = replace(
-        commands.conditions(call),
+        commands.conditions(call, all_projects=all_projects),
         since=conditions.since,
         until=conditions.until,
     )
-    kept = sessions_of(call.mind)
-    matches, _ = finding.search(kept, query, asked, limit)
-    with kept.store.reading() as sql:
-        rows = [
-            commands.row_of(match.session, asked.project, match, query, sql)
-            for match in matches
-            if match.score >= SURE
-        ]
-    return [_quoted(row) for row in rows]
-
-
-def _quoted(row: commands.SessionRow) -> QuotedSession:
-    earlier = tool.quoted(row)
-    return QuotedSession(
-        session=earlier.session,
-        title=earlier.title,
-        client=earlier.client,
-        date=earlier.date,
-        content=earlier.content or "",
-    )
+    rows = commands.answers(sessions_of(call.mind), query, asked, limit)
+    return [
+        QuotedSession(
+            session=each.session,
+            title=each.title,
+            client=each.client,
+            date=each.date,
+            project=each.project,
+            content=each.content or "",
+        )
+        for each in map(tool.quoted, rows)
+    ]
 
 
 def memories(
@@ -51,10 +45,17 @@ def memories(
     return mind.resource(AgentMemories).matching(query, limit, conditions, texts)
 
 
+def with_prefix(mind: Mind, start: str, limit: int) -> list[tuple[str, str]]:
+    """Returns the ids that begin with a text, those of this project first, and titles."""
+    with sessions_of(mind).store.reading() as sql:
+        listed = finding.with_prefix(sql, start, turning_on.project(mind), limit)
+    return [(session.id, session.title) for session in listed]
+
+
 def number(mind: Mind) -> int:
     """Returns the number of kept sessions."""
     with sessions_of(mind).store.reading() as sql:
-        return store.session_count(sql) if sql else 0
+        return store.session_count(sql)
 
 
 def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None:

@@ -6,6 +6,7 @@ class C has their entries, masked, and follows the files at each search: there a
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
@@ -94,15 +95,13 @@ class Location(NamedTuple):
         """Yields the files of the user that are there, with their states."""
         with suppress(OSError, ValueError):
             for path in islice(sorted(self.folder.glob(self.pattern)), MOST_FILES):
-                name = path.resolve() if self.follows else path
-                if name.suffix == ".md" and (stamp := disk.stamp(path, follow=self.follows)):
+                name = os.path.realpath(path) if self.follows else path.name
+                if name.endswith(".md") and (stamp := disk.stamp(path, follow=self.follows)):
                     yield path, stamp
 
 
 def counts(mind: Mind) -> Mapping[str, int]:
     """Returns the number of files of this project and of all projects, by origin."""
-    if not turning_on.is_on(mind):
-        return {}
     return Counter(location.origin for location, _ in _files(mind).values())
 
 

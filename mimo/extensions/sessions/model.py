@@ -121,9 +121,6 @@ class Reader(Protocol):
         `OSError` and `sqlite3.Error`, and `Unavailable` if a library is missing.
         """
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session in its folder; empty if there is none."""
-
 
 class Unavailable(Exception):
     """A source needs a library that is not installed."""

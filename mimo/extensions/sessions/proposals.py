@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 
@@ -35,6 +35,9 @@ _TOLERANCE = 0.4
 
 _COMMAND = 120
 """Characters of a command in a memory."""
+
+_FILES = 5
+"""Changed files in a memory."""
 
 _QUESTION = 200
 """Characters of the agent's question before an answer."""
@@ -67,6 +70,10 @@ class Proposal:
     """Its places, the clearest first."""
     sessions: int = 1
     """The number of sessions that have it."""
+    is_general: bool = False
+    """True if sessions of other projects have it, too."""
+    memory: str = ""
+    """The id of the memory that the user accepted it as."""
 
     @property
     def source(self) -> str:
@@ -98,19 +105,22 @@ _TYPES = {Family.DECIDE: Kind.DECISION, Family.MEND: Kind.INSIGHT}
 
 
 def proposed(
-    histories: Sequence[History], verdicts: Mapping[str, float] | None = None
+    histories: Sequence[History],
+    shifts: Mapping[str, float] | None = None,
+    elsewhere: Iterable[History] = (),
 ) -> list[Proposal]:
     """Returns the proposals of sessions, in order of time, best first.
 
-    `verdicts` has the strength that a family gains or loses by the user's earlier decisions.
+    `shifts` has the strength that a family gains or loses by the user's earlier decisions;
+    `elsewhere` the sessions of other projects, which propose nothing here, but may repeat it.
     """
-    candidates: list[_Candidate] = []
+    candidates = [item for history in elsewhere for item in _stated(history)]
     signatures: set[str] = set()
     for history in histories:
         candidates += _stated(history)
         candidates += _mended(history, signatures)
-    proposals = (_proposal(group, verdicts or {}) for group in _folded(candidates))
     places = {history.session: place for place, history in enumerate(histories)}
+    proposals = (_proposal(group, shifts or {}, places) for group in _folded(candidates))
     return sorted(
         filter(None, proposals),
         key=lambda proposal: (
@@ -120,10 +130,18 @@ def proposed(
     )
 
 
-def _proposal(group: Sequence[_Candidate], shifts: Mapping[str, float]) -> Proposal | None:
-    """Returns the proposal of sentences that state the same; None if it is too weak."""
+def _proposal(
+    candidates: Sequence[_Candidate], shifts: Mapping[str, float], places: Container[str]
+) -> Proposal | None:
+    """Returns the proposal of sentences that state the same; None if it is too weak.
+
+    None, too, if no session in `places` has it.
+    """
+    group = [item for item in candidates if item.mention.session in places]
+    if not group:
+        return None
     strongest, best = group[0], max(group, key=_worth)
-    sessions = len({item.mention.session for item in group if not _is_copy(strongest, item)})
+    sessions = len({item.mention.session for item in candidates if not _is_copy(strongest, item)})
     is_repeated = sessions > 1 and strongest.strength >= _PARTLY
     strength = strongest.strength + _REPEATED * is_repeated + shifts.get(strongest.family, 0.0)
     is_clear = len(best.words) >= (2 if is_repeated else _SHORTEST)
@@ -138,6 +156,7 @@ def _proposal(group: Sequence[_Candidate], shifts: Mapping[str, float]) -> Propo
         strength=strength,
         mentions=(best.mention, *mentions),
         sessions=sessions if is_repeated else 1,
+        is_general=is_repeated and len(candidates) > len(group),
     )
 
 
@@ -150,7 +169,7 @@ def shifts_of(counts: Iterable[tuple[str, str, int]]) -> dict[str, float]:
     """Returns the strength that each family gains by acceptances, and loses by rejections."""
     taken, left = Counter[str](), Counter[str]()
     for family, verdict, number in counts:
-        (taken if verdict == "accepted" else left)[family] += number
+        (taken if verdict.startswith("accepted") else left)[family] += number
     return {
         family: (taken[family] - left[family]) / (taken[family] + left[family] + 4)
         for family in taken.keys() | left.keys()
@@ -255,7 +274,7 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
                 previous = failures.get(program) or _Failure("", "", 0, len(edits))
                 attempts = previous.attempts + 1
                 failures[program] = _Failure(turn.text, turn.error, attempts, previous.edits)
-                new.add(_signature(turn.error))
+                new.add(_VARIABLE.sub("…", turn.error))
                 mended = None
             elif not turn.files and (failure := failures.pop(program, None)):
                 mended = failure, turn.text
@@ -263,7 +282,7 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
         elif mended and (cause := cues.cause_in(turn.text)):
             failure, way = mended
             changes = tuple(dict.fromkeys(edits[failure.edits :]))
-            is_known = _signature(failure.error) in signatures
+            is_known = _VARIABLE.sub("…", failure.error) in signatures
             text = _story(failure, cause, way, changes)
             strength = _mend_strength(failure, way, changes) + _REPEATED * is_known
             mention = Mention(history.session, n, cause, turn.at)
@@ -273,9 +292,9 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
 
 
 def _mend_strength(failure: _Failure, way: str, changes: Sequence[str]) -> float:
-    """Returns more for several attempts, and for a mend by settings or another command."""
+    """Returns enough for several attempts, or for a mend by settings or another command."""
     is_variant = way != failure.command or any(map(_SETTINGS.search, changes))
-    return ENOUGH + (failure.attempts > 1) + is_variant
+    return ENOUGH - 1 + (failure.attempts > 1) + is_variant
 
 
 def _story(failure: _Failure, cause: str, way: str, changes: Sequence[str]) -> str:
@@ -283,7 +302,8 @@ def _story(failure: _Failure, cause: str, way: str, changes: Sequence[str]) -> s
     story = f"`{_short(failure.command)}` failed: {failure.error.rstrip('.')}. {cause}"
     if way != failure.command:
         return f"{story} Then `{_short(way)}` worked."
-    return f"{story} Changed: {', '.join(changes)}." if changes else story
+    names = ", ".join(changes[:_FILES]) + (" …" if changes[_FILES:] else ".")
+    return f"{story} Changed: {names}" if changes else story
 
 
 def _short(command: str) -> str:
@@ -298,7 +318,3 @@ def _program(command: str) -> str:
         return command
     subcommand = words[1] if len(words) > 1 and re.fullmatch("[a-z][a-z-]*", words[1]) else ""
     return f"{PurePath(words[0]).name} {subcommand}"
-
-
-def _signature(error: str) -> str:
-    return _VARIABLE.sub("…", error)

@@ -1,6 +1,7 @@
 """`mind sessions propose`: memories that may follow from what the user wrote in sessions."""
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from mimo.api import (
@@ -21,24 +22,27 @@ from mimo.api import (
     Screen,
     SecretDetected,
     StorageFailed,
-    Surface,
     Waiting,
     accent,
     age,
-    command,
     count,
     dim,
+    earlier,
+    for_people,
     frozen,
     good,
     ident,
     render,
     replace,
+    rows,
     saving,
     strong,
 )
 from mimo.extensions.sessions import drafts, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.proposals import Proposal
+
+_command = partial(for_people, needs_project=True)
 
 ProposalIds = Annotated[tuple[str, ...], Arg("Ids of proposals")]
 
@@ -83,19 +87,17 @@ class Rejected:
     never: Annotated[bool, Out("Whether they are never proposed again")]
 
 
-@command(
+@_command(
     "mind_sessions_propose",
     cli="sessions propose",
     effect=Effect.READ,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True),
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions propose", "mind sessions propose cc-1ccba294"),
 )
 def propose(
     call: Call,
-    session: Annotated[str | None, Arg("Only sentences of this session")] = None,
+    session: Annotated[str | None, Arg("Only of this session", complete="session")] = None,
     *,
     limit: Limit = drafts.LIMIT,
 ) -> Proposed:
@@ -111,18 +113,15 @@ def propose(
     if session:
         with sessions_of(call.mind).store.reading() as sql:
             chosen = store.find(sql, session)
-    rows = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
-    notice = None if rows else "nothing is proposed"
-    return Proposed(proposals=rows[:limit], has_more=len(rows) > limit, notice=notice)
+    proposals = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
+    notice = None if proposals else "nothing is proposed"
+    return Proposed(proposals=proposals[:limit], has_more=len(proposals) > limit, notice=notice)
 
 
-@command(
+@_command(
     "mind_sessions_accept",
     cli="sessions accept",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, NotFound, SecretDetected, StorageFailed),
     examples=(
         "mind sessions accept p3fa91c2",
@@ -135,8 +134,12 @@ def accept(
     *,
     text: Annotated[str | None, Arg("The memory's text, if it is another one")] = None,
     type: Annotated[Kind | None, Arg("Its type, if it is another one")] = None,
+    everywhere: Annotated[bool, Arg("Keep them for all projects", wire="user")] = False,
 ) -> Accepted:
-    """Save proposals as memories"""
+    """Save proposals as memories
+
+    `mind undo` removes the memory, and the proposal waits again.
+    """
     turning_on.check(call)
     proposals = drafts.named(call, ids)
     if text is not None and len(proposals) > 1:
@@ -147,22 +150,20 @@ def accept(
         memory = replace(memory, type=type or memory.type)
         saving.check_secrets(call, {"text": memory.content})
         saved.append(saving.store_once(call, memory).record)
-        drafts.drafts_of(call.mind).decide([proposal], drafts.ACCEPTED, call.mind.now())
+        verdict = f"{drafts.ACCEPTED} {saved[-1].memory.id}"
+        drafts.drafts_of(call.origin).decide([proposal], verdict, call.mind.now())
     return Accepted(
         ids=tuple(record.memory.id for record in saved),
         titles=tuple(record.memory.heading for record in saved),
-        files=tuple(record.place.path for record in saved),
+        files=tuple(rows.file_of(call, record.place.path) for record in saved),
         notice=call.notice,
     )
 
 
-@command(
+@_command(
     "mind_sessions_reject",
     cli="sessions reject",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions reject p3fa91c2", "mind sessions reject p3fa91c2 --never"),
 )
@@ -189,7 +190,7 @@ def items(call: Call) -> list[Item]:
     Raises `StorageFailed`.
     """
     config = call.mind.config
-    is_asked = turning_on.is_on(call.mind) and config["sessions.propose"] == "on"
+    is_asked = earlier.is_on(call.mind) and config["sessions.propose"] == "on"
     if not is_asked or call.agent or not call.sees_sessions or not call.mind.has_project:
         return []
     return [
@@ -206,7 +207,8 @@ def items(call: Call) -> list[Item]:
 
 def _why(call: Call, proposal: Proposal) -> str:
     if proposal.sessions > 1:
-        return f"in {proposal.sessions} sessions ({proposal.family})"
+        where = ", also of other projects" if proposal.is_general else ""
+        return f"in {proposal.sessions} sessions{where} ({proposal.family})"
     time = proposal.latest
     day = f" on {time.astimezone(call.mind.zone):%Y-%m-%d}" if time else ""
     return f"{proposal.family}{day}"

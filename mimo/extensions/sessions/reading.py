@@ -153,9 +153,9 @@ class Reading:
         if reader.client not in self._selection.clients:
             return []
         with self._store.reading() as sql:
-            states = store.source_states(sql, reader.client) if sql else {}
+            states = store.source_states(sql, reader.client)
             ids = {item.native_id for item in states.values()}
-            forgotten = store.forgotten(sql, reader.client, ids) if sql else set()
+            forgotten = store.forgotten(sql, reader.client, ids)
         present: dict[tuple[str, str], Source] = {}
         try:
             for source in reader.sources(self._environment, self._home):
@@ -173,8 +173,7 @@ class Reading:
                 continue
             if item and (item.native_id in forgotten or self._is_omitted(item)):
                 continue
-            is_copy = place[0].endswith(".zst") and (place[0][:-4], place[1]) in present
-            if self._is_readable(source) and not is_copy:
+            if self._is_readable(source):
                 pending.append(_Pending(reader, source, item))
         return pending
 
@@ -198,7 +197,7 @@ class Reading:
     def _remove_unselected(self) -> int:
         """Removes the sessions of clients, folders and projects that are no longer wanted."""
         with self._store.reading() as sql:
-            sessions = store.sessions(sql) if sql else []
+            sessions = store.sessions(sql)
         removed = [
             session
             for session in sessions
@@ -213,7 +212,7 @@ class Reading:
         since, count = self._now - self._selection.keep, 0
         while True:
             with self._store.reading() as sql:
-                removed = store.outdated(sql, since, self._selection.most_bytes) if sql else []
+                removed = store.outdated(sql, since, self._selection.most_bytes)
             if not removed:
                 return count
             count += self._remove(removed, rereads=False)
@@ -344,7 +343,8 @@ class _Intake:
         except MindError:
             raise
         except Exception as error:  # noqa: BLE001 - one transcript must not stop the others
-            (text,) = without_secrets([_stored(str(error) or type(error).__name__)])
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            (text,) = without_secrets([_stored(reason)])
             self._problem = one_line(text)[:200]
             self.read = self.read._replace(unreadable=1)
 
@@ -369,8 +369,7 @@ class _Intake:
             if self._key is not None and replaces:
                 self._previous = store.numbers(sql, self._key)
             elif self._key is not None:
-                self._number = store.last_number(sql, self._key)
-                self._copies = store.copies_of(sql, self._key)
+                self._number, self._copies = store.end_of(sql, self._key)
         self._copies += copies
         if self._key is not None:
             number = self._number
@@ -442,7 +441,7 @@ def project_of(folder: str) -> str:
     folder = _main(folder)
     path = Path(folder)
     try:
-        place = locate(path) if path.is_absolute() and path.is_dir() else None
+        place = locate(path) if store.is_folder(folder) else None
     except (OSError, ValueError, RuntimeError):
         return folder
     if place is None:
@@ -596,13 +595,14 @@ def _without_copies(
 ) -> tuple[list[Turn], Facts, int]:
     """Returns the turns that no other session of the client has, as one that was forked has.
 
-    The facts name that session then, and the number is that of the copies. Clients that keep the
-    ids of records in a fork tell a copy by these, others by the equal texts at the start of both
-    sessions, one of the agent's among them.
+    The facts name that session then, and the number is that of the copies. Only an equal text is a
+    copy: of a record with an equal id where clients keep these in a fork, otherwise at the start of
+    both sessions, with a text of the agent.
     """
-    owners = store.owners(sql, facts, {turn.native_id for turn in turns} - {""})
-    new = [turn for turn in turns if turn.native_id not in owners]
-    parents = [owners[turn.native_id] for turn in turns if turn.native_id in owners]
+    by_record = store.owners(sql, facts, {turn.native_id for turn in turns} - {""})
+    owners = [by_record.get((turn.native_id, store.digest_of(turn.text))) for turn in turns]
+    new = [turn for turn, owner in zip(turns, owners, strict=True) if owner is None]
+    parents = [*filter(None, owners)]
     if not parents and at_start:  # The original may be a fork, too.
         while (common := _common(sql, facts, new))[1]:
             parents.append(common[0])

@@ -23,7 +23,6 @@ from mimo.extensions.sessions.commands import (
     SessionRows,
     Transcript,
     TurnRow,
-    edited,
 )
 from mimo.extensions.sessions.model import Role
 from mimo.extensions.sessions.resuming import Resumption
@@ -100,7 +99,7 @@ def _(result: Transcript, screen: Screen) -> None:
 def _write(turn: TurnRow, screen: Screen) -> None:
     number = dim(f"#{turn.n} ".ljust(BELOW))
     if turn.role == Role.TOOL:
-        screen.line(number, fitted(dim(edited(turn.files) or turn.content), _LEAST))
+        screen.line(number, fitted(dim(turn.content), _LEAST))
         if turn.error:
             screen.line(bad(turn.error), indent=BELOW)
         return

@@ -5,28 +5,24 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 from mimo.api import (
     Arg,
     Call,
     Denied,
-    Effect,
     Invalid,
     NotFound,
     Omitted,
     Out,
     StorageFailed,
-    Surface,
-    command,
     disk,
     frozen,
 )
 from mimo.extensions.sessions import store
-from mimo.extensions.sessions.commands import SessionId, opened
+from mimo.extensions.sessions.commands import SessionId, opened, reads
 from mimo.extensions.sessions.model import Kind
-from mimo.extensions.sessions.readers import CLIENTS, reader_of
+from mimo.extensions.sessions.readers import resuming
 
 
 @frozen
@@ -66,13 +62,9 @@ def continued(
     return None
 
 
-@command(
+@reads(
     "mind_sessions_resume",
     cli="sessions resume",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions resume cc-1ccba294", "mind sessions resume cc-1ccba294 --run"),
     screen=continued,
@@ -92,18 +84,17 @@ def resume(
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
-        paths = store.paths_of(sql, chosen) if sql else []
-    is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
-    words = reader_of(chosen.client).resume(chosen.native_id) if is_known else ()
-    if not words:
+        paths = store.paths_of(sql, chosen)
+    words = resuming(chosen.client, chosen.native_id)
+    if not words or chosen.kind is Kind.SUBAGENT:
         raise Invalid(
             f"{chosen.client} has no command that continues `{chosen.id}`",
             hint="its own window may list it",
         )
     folder, notice = chosen.cwd, None
-    if not _is_folder(folder):
+    if not store.is_folder(folder):
         notice = f"its folder `{folder}` is missing"
-        folder = chosen.project if _is_folder(chosen.project) else ""
+        folder = chosen.project if store.is_folder(chosen.project) else ""
     elif paths and not run and not any(map(os.path.exists, paths)):  # Else the client reports it.
         notice = f"{chosen.client} deleted its transcript, so it may not know the session"
     line = shlex.join(words)
@@ -113,7 +104,3 @@ def resume(
         command=words,
         notice=notice,
     )
-
-
-def _is_folder(path: str) -> bool:
-    return Path(path).is_absolute() and Path(path).is_dir()

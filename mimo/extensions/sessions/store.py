@@ -7,16 +7,18 @@ What is in it was masked before. A database that is damaged is refused, and stay
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mimo.api import (
     Command,
+    Connection,
     Database,
     Hint,
     Invalid,
@@ -29,9 +31,7 @@ from mimo.api import (
     one_line,
 )
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
-
-if TYPE_CHECKING:
-    from mimo.api import Connection
+from mimo.extensions.sessions.readers import CLIENTS
 
 FOLDER, FILE = "sessions", "sessions.db"
 """The folder in $MIND_HOME, and the file in it."""
@@ -75,17 +75,6 @@ CREATE TABLE verdicts (
 # `revision` rises with each change of a session, so that the index knows what it lacks. It begins
 # with the time, since a removed session may have had the highest one.
 # `forgotten` has the clients' ids of sessions, and those of their records, which forks repeat.
-
-PREFIXES = {
-    "claude-code": "cc",
-    "codex": "cx",
-    "gemini": "gm",
-    "opencode": "oc",
-    "copilot": "cp",
-    "cline": "cl",
-    "cursor": "cu",
-}
-"""The beginnings of the ids of the clients' sessions."""
 
 _PAUSE_SECONDS = 0.2
 """The time between two looks whether another process still reads."""
@@ -187,9 +176,16 @@ class Store:
         """Closes the file."""
         self._database.close()
 
-    def reading(self) -> AbstractContextManager[Connection | None]:
-        """Yields the tables, or None if nothing was kept yet. Raises `StorageFailed`."""
-        return self._database.reading()
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yields the tables, empty ones if nothing was kept yet. Raises `StorageFailed`."""
+        with self._database.reading() as kept:
+            if kept is not None:
+                yield kept
+                return
+        with closing(sqlite3.connect(":memory:", factory=Connection)) as empty:
+            empty.executescript(_SCHEMA)
+            yield empty
 
     def writing(self) -> AbstractContextManager[Connection]:
         """Yields the tables in a transaction that is committed. Raises `StorageFailed`."""
@@ -217,7 +213,7 @@ def _possible() -> Iterator[None]:
     """Raises `sqlite3.DatabaseError` for values that mind never writes: the file is damaged."""
     try:
         yield
-    except (ValueError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         damage = sqlite3.DatabaseError(f"{error}")
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage from error
@@ -238,14 +234,14 @@ def _session(row: Sequence[Any]) -> Session:
     return Session(**fields)
 
 
-def find(sql: Connection | None, reference: str) -> Session:
+def find(sql: Connection, reference: str) -> Session:
     """Returns the session that an id, its beginning or the client's own id names.
 
     `session:cc-1ccba294#12` names one, too. Raises `NotFound`, and `Invalid` if several match.
     """
     name = reference.removeprefix("session:").partition("#")[0].strip()
     matches: list[Session] = []
-    if sql is not None and name:
+    if name:
         exact = sessions(sql, where="id = ?1 OR native_id = ?1", values=(name,))
         pattern = f"{literal(name)}%"
         like = r"id LIKE ?1 ESCAPE '\' OR native_id LIKE ?1 ESCAPE '\'"
@@ -328,21 +324,15 @@ def source_states(
     values = [client]
     if native_id is not None:
         query, values = f"{query} AND native_id = ?", [client, native_id]
-    return {
-        (row[0], row[1]): SourceState(
-            Source(Path(row[0]), row[1], row[2], row[3], int(row[4])),
-            row[5],
-            row[6],
-            Progress(row[7], row[8]),
-            row[9],
-            row[10],
-            row[11],
-            row[12],
-            row[13],
-            None if row[14] is None else time_of(row[14]),
-        )
-        for row in sql.execute(query, values)
-    }
+    states = {}
+    with _possible():
+        for row in sql.execute(query, values):
+            path, key, size, mtime_ns, inode, client, id, offset, state, *counts, missing = row
+            source = Source(Path(path), key, size, mtime_ns, int(inode))
+            since = None if missing is None else time_of(missing)
+            item = SourceState(source, client, id, Progress(offset, state), *counts)
+            states[path, key] = item._replace(missing_since=since)
+    return states
 
 
 def paths_of(sql: Connection, session: Session) -> list[str]:
@@ -351,15 +341,17 @@ def paths_of(sql: Connection, session: Session) -> list[str]:
     return [path for (path,) in sql.execute(query, (session.client, session.native_id))]
 
 
-def owners(sql: Connection, facts: Facts, native_ids: Iterable[str]) -> dict[str, str]:
-    """Returns the records that other sessions of a client have, with the ids of these sessions."""
+def owners(
+    sql: Connection, facts: Facts, native_ids: Iterable[str]
+) -> dict[tuple[str, bytes], str]:
+    """Returns the ids of other sessions of a client by what they have of records: ids, digests."""
     rows = sql.execute(
-        "SELECT t.native_id, s.native_id FROM json_each(?) j"
+        "SELECT t.native_id, t.digest, s.native_id FROM json_each(?) j"
         " CROSS JOIN turns t ON t.native_id = j.value AND t.native_id <> ''"
         " JOIN sessions s ON s.key = t.session WHERE s.client = ? AND s.native_id <> ?",
         (json.dumps([*native_ids]), facts.client, facts.native_id),
     )
-    return dict(rows.fetchall())
+    return {(id, digest): session for id, digest, session in rows}
 
 
 def forgotten(sql: Connection, client: str, native_ids: Iterable[str]) -> set[str]:
@@ -399,8 +391,8 @@ class ClientState(NamedTuple):
     unknown: int = 0
     missing: int = 0
     """The sources that are no longer where they were, so that only mind has their sessions."""
-    problems: Mapping[str, int] = {}
-    """The sources that can't be read, by the reason."""
+    problems: Mapping[str, tuple[int, str]] = {}
+    """The number of sources that can't be read, and the path of one of them, by the reason."""
 
 
 def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
@@ -418,12 +410,12 @@ def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
         state = clients.get(client, ClientState())
         clients[client] = state._replace(sessions=count, bytes=bytes)
     of_problems = (
-        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' AND omitted IS NULL"
-        " GROUP BY client, problem"
+        "SELECT client, problem, count(*), min(path) FROM sources"
+        " WHERE problem <> '' AND omitted IS NULL GROUP BY client, problem"
     )
-    for client, problem, count in sql.execute(of_problems):
+    for client, problem, count, path in sql.execute(of_problems):
         state = clients[client]
-        clients[client] = state._replace(problems={**state.problems, problem: count})
+        clients[client] = state._replace(problems={**state.problems, problem: (count, path)})
     return clients
 
 
@@ -451,15 +443,13 @@ def numbers(sql: Connection, key: int) -> dict[int, tuple[bytes, str]]:
     return {n: (digest, error) for n, digest, error in sql.execute(query, (key,))}
 
 
-def copies_of(sql: Connection, key: int) -> int:
-    """Returns the number of turns that a session has from another one."""
-    return int(sql.execute("SELECT copies FROM sessions WHERE key = ?", (key,)).fetchone()[0])
-
-
-def last_number(sql: Connection, key: int) -> int:
-    """Returns the number of the last turn of a session; 0 if it has none."""
-    query = "SELECT coalesce(max(n), 0) FROM turns WHERE session = ?"
-    return int(sql.execute(query, (key,)).fetchone()[0])
+def end_of(sql: Connection, key: int) -> tuple[int, int]:
+    """Returns the number of a session's last turn, 0 for none, and of those of another one."""
+    last = "SELECT coalesce(max(n), 0) FROM turns WHERE session = ?1"
+    number, copies = sql.execute(
+        f"SELECT ({last}), copies FROM sessions WHERE key = ?1", (key,)
+    ).fetchone()
+    return int(number), int(copies)
 
 
 _NEAR = 50
@@ -510,7 +500,8 @@ def remove_turns(sql: Connection, key: int, start: int, end: int = 1 << 40) -> N
 
 def _new_id(sql: Connection, facts: Facts) -> str:
     """Returns an id that no session has: the client's, and the end of its own id, made longer."""
-    prefix = PREFIXES.get(facts.client, facts.client[:2])
+    client = CLIENTS.get(facts.client)
+    prefix = client.prefix if client else facts.client[:2]
     tail = "".join(char for char in facts.native_id if char.isalnum() or char == "_").lower()
     for length in range(_SHORT, len(tail) + 1):
         id = f"{prefix}-{tail[-length:]}"
@@ -521,12 +512,13 @@ def _new_id(sql: Connection, facts: Facts) -> str:
 
 _SUMS = """
 UPDATE sessions SET
-    project = CASE ?2 WHEN '' THEN project ELSE ?2 END,
+    project = CASE WHEN ?2 = '' OR (project <> '' AND ?10) THEN project ELSE ?2 END,
     cwd = CASE cwd WHEN '' THEN ?3 ELSE cwd END,
     branch = CASE ?4 WHEN '' THEN branch ELSE ?4 END,
-    title = CASE WHEN ?5 <> '' THEN ?5 WHEN title <> '' THEN title ELSE coalesce((
-        SELECT substr(text, 1, 200) FROM turns
-        WHERE session = ?1 AND role = 'user' ORDER BY n LIMIT 1), '') END,
+    title = CASE WHEN ?5 <> '' THEN ?5 WHEN title <> '' AND NOT EXISTS (
+        SELECT 1 FROM turns WHERE session = ?1 AND text = title) THEN title ELSE coalesce((
+        SELECT substr(text, 1, 200) FROM turns WHERE session = ?1 AND role = 'user'
+        ORDER BY length(CAST(text AS BLOB)) < 9, n LIMIT 1), '') END,
     kind = ?6, parent = CASE ?7 WHEN '' THEN parent ELSE ?7 END,
     started = (SELECT coalesce(min(at), ?8) FROM turns WHERE session = ?1),
     ended = (SELECT coalesce(max(at), ?8) FROM turns WHERE session = ?1),
@@ -542,12 +534,12 @@ def sum_up(sql: Connection, key: int, facts: Facts, project: str, *, at: int, co
     """Brings the facts and sums of a session up to its turns.
 
     `at` is its time if no turn has one. `copies` is the number of turns that were left out as those
-    of another session.
+    of another session. A missing folder replaces no project, which may be where it was moved to.
     """
     query = "SELECT * FROM sessions WHERE key = ?"
     previous = sql.execute(query, (key,)).fetchone()
     of_facts = (project, facts.cwd, facts.branch, facts.title, facts.kind, facts.parent)
-    sql.execute(_SUMS, (key, *of_facts, at, copies))
+    sql.execute(_SUMS, (key, *of_facts, at, copies, not is_folder(project)))
     if previous != sql.execute(query, (key,)).fetchone():
         note_change(sql, key)
 
@@ -556,6 +548,30 @@ def note_change(sql: Connection, key: int) -> None:
     """Lets the index read a session again."""
     highest = "SELECT max(1 + max(revision), CAST(1e8 * julianday('now') AS INTEGER)) FROM sessions"
     sql.execute(f"UPDATE sessions SET revision = ({highest}) WHERE key = ?", (key,))
+
+
+def move(sql: Connection, old: str, new: str) -> int:
+    """Gives the sessions of a folder, and of those in it, to another one; returns their number.
+
+    That is 0 if no project of them is there: the folder that moved was not that one.
+    """
+    places = sql.execute("SELECT key, project FROM sessions").fetchall()
+    inside = [(key, path) for key, path in places if f"{path}/".startswith(f"{old}/")]
+    moved = [(key, f"{new}{path[len(old) :]}") for key, path in inside]
+    if not any(is_folder(place) for place in {place for _, place in moved}):
+        return 0
+    for key, place in moved:
+        sql.execute("UPDATE sessions SET project = ? WHERE key = ?", (place, key))
+        note_change(sql, key)
+    return len(moved)
+
+
+def namesakes(sql: Connection, project: str) -> list[str]:
+    """Returns the missing folders of sessions that have the name of a project's."""
+    query = r"SELECT project FROM sessions WHERE project LIKE ? ESCAPE '\' GROUP BY 1 ORDER BY 1"
+    pattern = f"%/{literal(Path(project).name)}"
+    paths = [path for (path,) in sql.execute(query, (pattern,)) if Path(path).is_absolute()]
+    return [path for path in paths if not is_folder(path)]
 
 
 def note_source(sql: Connection, state: SourceState) -> None:
@@ -637,6 +653,12 @@ def outdated(sql: Connection, since: datetime, most_bytes: int) -> list[Session]
 
 
 # Values in the tables.
+
+
+def is_folder(path: str) -> bool:
+    """Returns whether a path is absolute, and of a folder that can be seen."""
+    return Path(path).is_absolute() and os.path.isdir(path)  # noqa: PTH112 - raises nothing
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -43,7 +43,7 @@ class EarlierSession:
     title: Annotated[Omitted[str], Out("Its title, unless the text begins with it")]
     client: str
     date: Annotated[datetime, Out("When it ended")]
-    project: Annotated[Omitted[str], Out("Its folder, if it is not this project")] = None
+    project: Annotated[Omitted[str], Out("Its folder, unless all are of this project")] = None
     branch: Omitted[str] = None
     relevance: Annotated[Omitted[float], Out("Probability of an answer, 0 to 1")] = None
     weak: Weak = None
@@ -97,7 +97,8 @@ def sessions(
         return Earlier(
             session=quoted(part.session),
             turns=tuple(
-                each if each.role == Role.USER else replace(each, at=None) for each in part.turns
+                each if each.role == Role.USER else replace(each, at=None, files=None)
+                for each in part.turns
             ),
             total=part.total,
             notice=part.notice,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from mimo.api import (
     Operation,
     Registered,
     disk,
+    earlier,
     policy,
 )
 from mimo.api import Command as Typed
@@ -27,11 +29,6 @@ _READS = "mind_sessions_index"
 """The tool that a project's policy must permit to write, for its sessions to be kept."""
 
 
-def is_on(mind: Mind) -> bool:
-    """Returns whether the user turned sessions on."""
-    return bool(mind.config["sessions.enabled"] == "on")
-
-
 def check(call: Call) -> None:
     """Raises `Invalid` while sessions are off, and `Denied` for the user of a server."""
     if not call.sees_sessions:
@@ -39,12 +36,12 @@ def check(call: Call) -> None:
             "sessions are for the user of this machine alone",
             hint="run mind on the machine where they were held",
         )
-    if not is_on(call.mind):
+    if not earlier.is_on(call.mind):
         raise Invalid(
             "searching earlier sessions is off",
             hint=Hint(
                 *("turn it on with ", Typed("config", "sessions.enabled", "on")),
-                ": it reads what agents' clients keep on this machine, and stays on it",
+                ": mind then reads the transcripts of clients; nothing leaves this machine",
             ),
         )
 
@@ -58,6 +55,7 @@ def project(mind: Mind) -> str:
 def selection(mind: Mind) -> Selection:
     """Returns the sessions that the user's settings and the projects ask for."""
     config, file = mind.config, mind.home / "config.toml"
+    folders = [str(disk.expanded(folder)) for folder in config["sessions.exclude"]]
     stated = tuple(line for line in config.warnings if line.startswith(f"{file}: "))
 
     @cache
@@ -66,7 +64,7 @@ def selection(mind: Mind) -> Selection:
 
     return Selection(
         clients=frozenset(config["sessions.clients"] or CLIENTS),
-        excluded=tuple(str(Path(folder).expanduser()) for folder in config["sessions.exclude"]),
+        excluded=(*folders, *map(os.path.realpath, filter(os.path.isabs, folders))),
         keep=timedelta(days=config["sessions.keep_days"]),
         most_bytes=config["sessions.max_mb"] * 1_000_000,
         permits=lambda project: not restriction(project)[0],

@@ -65,7 +65,7 @@ class Installation:
     files: tuple[FileRow, ...] = ()
     then: Annotated[Omitted[str], Out("The next step in the client")] = None
     capture: Annotated[
-        Omitted[bool], Out("Whether its hooks may ask the agent what a session leaves; if they can")
+        Omitted[bool], Out("Whether its hooks ask what a session leaves, unless chosen off")
     ] = None
     toolsets: Annotated[
         tuple[str, ...], Out("Groups of tools that the server lists; none for the documented ones")
@@ -145,11 +145,18 @@ def install(
         dry_run=dry_run,
         files=rows,
         then=chosen.after if changed else None,
-        capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask and not url else None,
+        capture=_capture(call) if chosen.can_ask and not url else None,
         toolsets=listed_groups,
         tools=None if url else _count(listed_groups),
         notice=join_texts(*_problems(here, chosen, for_scope)),
     )
+
+
+def _capture(call: Call) -> bool | None:
+    """Returns whether hooks ask the agent what a session leaves; None if the user declined."""
+    config = call.mind.config
+    is_on = config["hook.capture"] == "on"
+    return is_on if is_on or config.origins["hook.capture"] == "default" else None
 
 
 _TOOLSETS = "mcp.toolsets"
@@ -195,7 +202,8 @@ def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tup
         if call.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
         sizes = "".join(f"\n  {name}: {_cost(_groups(name))}" for name in SEVERAL)
-        question = Question(f"Tools that agents may be shown:{sizes}\nWhich?", SEVERAL)
+        text = f"Tools that agents may be shown:{sizes}\nWhich?"
+        question = Question(text, SEVERAL, default=DEFAULT)
         answer = call.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current

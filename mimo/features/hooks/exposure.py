@@ -2,9 +2,10 @@
 
 The words and the rules are those of MAMA's design: resuming comes before deciding, and every other
 prompt lists every tool. A prompt without such a word that only asks where work stopped resumes it,
-too. A word counts fully only in a request: "let's continue", not "the continue button". Only the
-list of tools becomes shorter; the client may call all of them. The file is
-`.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
+too. While sessions are on, one about earlier work names the tool that finds them. A word counts
+fully only in a request: "let's continue", not "the continue button". Only the list of tools becomes
+shorter; the client may call all of them. The file is `.mind/.local/exposure.json`, one JSON object;
+a file that can't be read is ignored.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Intent(StrEnum):
     DECIDING = "deciding"
     SEARCHING = "searching"
     TRACKING = "tracking"
+    EARLIER = "earlier"
     OTHER = "other"
 
 
@@ -101,9 +103,29 @@ _SUBJECTS = (
 )
 """Words of a prompt about a program, in which the words of an intent rarely are requests."""
 
+_AGO = (
+    r"\b(?:(?:before|once)(?=\s*(?:$|[.?!,;)]))|earlier|(?:day|week|month|year)s? ago"
+    r"|last (?:time|week|month|year|spring|summer|autumn|fall|winter))\b"
+)
+_DID = r"(?:did|done|solved|fixed|discussed|tried|decided|talked|had|seen|saw|hit|ran into)"
+_EARLIER = (
+    r"\blast time (?:we|i|you|this|that|it)\b|\b(?:as|like|the way) (?:we|i|you) (?:did|had)\b"
+    r"|\b(?:what|how|why|where|when|which|who)\b[^.?!\n]{0,60}\blast time\b"
+    r"|\b(?:(?:in|from) (?:an?|the|our|my)|our|my) (?:earlier|previous|past|last)"
+    r" (?:session|conversation|chat)s?\b"
+    r"|\b(?:did|have|had|haven't|hadn't|didn't) (?:we|i) (?:already|ever)\b"
+    rf"|\b(?:did|have|had|haven't|hadn't|didn't) (?:we|i|you)\b[^.?!\n]{{0,80}}{_AGO}"
+    rf"|\b(?:we|i|you)(?:'ve)? (?:have |had |already )*{_DID}\b[^.?!\n]{{0,60}}{_AGO}"
+    r"|(?:이전|지난|저번)\s?(?:세션|대화)(?:에|때)|[가-힣]\s적이?\s?있"
+    r"|(?:저번|지난\s?(?:번|주|달|해)|예전|이전|작년|(?<!기)(?<!기\s)\b전)에?\b[^.?!\n]{0,60}"
+    r"(?:했|었|았|였|봤|썼|갔|렸|냈|꿨)"
+)
+"""Questions about earlier work, in lower case."""
+
 _TOOLS: dict[Intent, tuple[str, ...]] = {
     Intent.RESUMING: ("load/checkpoint", "load/context", "save/decision"),
     Intent.DECIDING: ("save/decision", "save/insight", "search/by_context", "load/checkpoint"),
+    Intent.EARLIER: ("mind_sessions", "search/by_context", "mind_search", "save/decision"),
 }
 """The tools for an intent, with those that are always listed, the most important first."""
 
@@ -122,8 +144,8 @@ class Exposure(NamedTuple):
     """Time zone aware, UTC."""
 
 
-def classify(prompt: str) -> Exposure:
-    """Returns the tools that fit a prompt.
+def classify(prompt: str, *, has_sessions: bool = False) -> Exposure:
+    """Returns the tools that fit a prompt; those for earlier sessions only if they are kept.
 
     Text in backticks is not read, because code contains words such as `continue`. Every tool fits
     if no rule matches, or if the confidence is below `SURE`.
@@ -134,6 +156,9 @@ def classify(prompt: str) -> Exposure:
     lower = text.lower()
     intents = [i for i, words in _WORDS.items() if any(map(lower.__contains__, words))]
     is_asked = bool(intents) and _is_asked(intents[0], lower)
+    resumes = is_asked and intents[0] is Intent.RESUMING
+    if has_sessions and not resumes and compiled(_EARLIER).search(lower):
+        intents, is_asked = [Intent.EARLIER], True
     if not intents and about(text, onward=False) in (About.LATEST, About.NEXT):
         intents, is_asked = [Intent.RESUMING], True
     if not intents:

@@ -321,7 +321,7 @@ def expose(scene: Scene) -> bool:
         return False
     from mimo.features.hooks import exposure
 
-    exposed = exposure.classify(scene.event.prompt)
+    exposed = exposure.classify(scene.event.prompt, has_sessions=scene.allowed.sessions)
     tools = "every tool" if exposed.tools is None else f"{len(exposed.tools)} tools"
     line = f"{exposed.intent} ({exposed.confidence:g}): {tools}"
     try:

@@ -48,8 +48,8 @@ MAX_FILE_BYTES = 256 * 1024
 _FEW = 400
 """Up to this number, approved texts are looked up, and others are not read."""
 
-_SETTINGS = (b"hook", b"context", b"trust")
-"""Words of every settings line that concerns a hook."""
+_SETTINGS = (b"hook", b"context", b"trust", b"sessions")
+"""Words of every settings line, or of its table, that concerns a hook."""
 
 CALLS = {
     Moment.START: ("hook/start", "mind_context"),
@@ -130,6 +130,7 @@ class Allowed(NamedTuple):
     edges: bool = True
     summaries: bool = True
     capture: bool = False
+    sessions: bool = False
     naming: str = "underscore"
     """The spelling of tool names."""
     budget: int = 6_000
@@ -423,6 +424,7 @@ def _allowed(home: Path, root: Path, trust: Trust, latest: bytes) -> Allowed:
         edges=config["hook.edges"] == "on",
         summaries=config["hook.summaries"] == "on",
         capture=config["hook.capture"] == "on",
+        sessions=config["sessions.enabled"] == "on",
         naming=config["mcp.tool_names"],
         budget=config["context.budget"],
         warnings=config.warnings,

@@ -68,10 +68,9 @@ def chosen(action: Action, item: ReviewItem, id: str, handle: str) -> Action:
     return replace(action, arguments={**(action.arguments or {}), "id": id}, asks=asks)
 
 
-def keys_of(item: ReviewItem, *, edits: bool = False) -> dict[str, Action]:
-    """Returns the actions of the keys for an item; with `edits`, also of texts to change first."""
-    keys = dict(_choices(item)) | dict(_ways(item))
-    return {key: action for key, action in keys.items() if edits or not action.text}
+def keys_of(item: ReviewItem) -> dict[str, Action]:
+    """Returns the actions of the keys for an item."""
+    return dict(_choices(item)) | dict(_ways(item))
 
 
 def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:

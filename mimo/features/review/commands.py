@@ -507,8 +507,9 @@ def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen, *, is_alo
             screen.line(f"and {len(items) - _FEW:,} more: ", accent(f"mind review --kind {kind}"))
             screen.blank()
         return
-    usual = Counter(item.why for item in items).most_common(1)[0][0]
-    screen.line(warn(kind), dim(f"  {with_handles(usual)}"))
+    ((usual, number),) = Counter(item.why for item in items).most_common(1)
+    usual = usual if number > 1 else ""
+    screen.line(warn(kind), dim(f"  {with_handles(usual)}" if usual else ""))
     for item in list(of_id.values())[:_LINES]:
         why = dim("" if item.why == usual else f"  {with_handles(item.why)}")
         name: list[Part] = [ident(item.id), "  "] if item.id else []

@@ -195,7 +195,7 @@ def search(
     outside = None if everywhere or scope != Scope.PROJECT or not call.mind.is_users else _OUTSIDE
     notice = join_texts(revision, outside, notice)
     result = SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
-    return result if everywhere or at is not None else _with_sessions(call, result, conditions)
+    return result if everywhere or at or group else _with_sessions(call, result, conditions, scope)
 
 
 def _check(call: Call, scope: str, at: str | None, *, private: bool, everywhere: bool) -> None:
@@ -239,13 +239,15 @@ def _global_edges(call: Call, query: str, types: Sequence[str]) -> list[SearchRe
     ]
 
 
-def _with_sessions(call: Call, result: SearchResults, conditions: Filter) -> SearchResults:
+def _with_sessions(
+    call: Call, result: SearchResults, conditions: Filter, scope: str
+) -> SearchResults:
     """Returns a result with sessions that surely match; other searches load no module for them."""
     if call.mind.config["sessions.enabled"] != "on":
         return result
     from mimo.operations import earlier
 
-    sessions = earlier.matching(call, result.query, conditions)
+    sessions = earlier.matching(call, result.query, conditions, all_projects=scope == Scope.ALL)
     texts = [row.content for row in result.results]
     memories = earlier.memories(call, result.query, conditions, texts)
     labels = (memories and earlier.OF_CLIENTS, sessions and earlier.LABEL)
@@ -334,6 +336,7 @@ def _write_sessions(result: SearchResults, screen: Screen) -> None:
         screen.line(
             *(dim("earlier session  "), ident(row.session), "  "),
             *(fitted(strong(head.removeprefix("user: "))), dim(f"  {age(row.date, screen)}")),
+            dim(f"  {row.project}" if row.project else ""),
         )
         passage = first_lines("\n".join(lines))
         screen.text(passage, terms=matching_words(passage, result.query), indent=BELOW)

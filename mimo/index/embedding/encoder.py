@@ -35,8 +35,8 @@ _DOUBTFUL = 0.25
 With 0, short English questions about code find less; from 0.5 on, short German ones do.
 """
 
-_READING = 2
-"""The number of the rule that chooses the networks of a text; vectors of another rule are stale."""
+_READING = 3
+"""The number of the rule by which a text is read; vectors of another rule are stale."""
 
 _PREFIXES = {"queries": "query:", "passages": "passage:"}
 

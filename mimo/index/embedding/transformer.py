@@ -97,7 +97,9 @@ class Weights:
         def dense(name: str) -> Dense:
             matrix, bias = arrays[name], arrays[f"{name}.bias"]
             if matrix.dtype == np.int8:
-                return Dense(matrix, arrays[f"{name}.scale"], bias)
+                # What attention compares needs 15 bits: with 8, some answers move by a place.
+                short = not name.endswith("qkv")
+                return Dense(matrix, arrays[f"{name}.scale"], bias, is_short=short)
             # The source of 4-bit weights has no more digits than one byte can hold.
             matrix, scale = rounded(unpacked(matrix))
             if name.endswith("qkv"):
@@ -226,7 +228,7 @@ class Dense:
         if self._is_short:
             result: Array = self._product(numbers.astype(np.int8)).astype(np.float32)
         else:
-            # Two rows of bytes: one byte for each number would move some answers by a place.
+            # Two rows of bytes for each.
             integers = numbers.astype(np.int16)
             count = len(x)
             halves = np.empty((2 * count, x.shape[1]), np.int8)

@@ -1,9 +1,9 @@
-"""Transcripts in the form of Claude Code, for tests of what is read and kept."""
+"""A user's home with transcripts, and the store that they are read into, for tests."""
 
-import json
 import os
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,55 +12,37 @@ from mimo.extensions.sessions import store
 from mimo.extensions.sessions.readers import reader_of
 from mimo.extensions.sessions.reading import Read, Reading, Selection
 from mimo.extensions.sessions.store import Session, Store
+from tests.claude_sessions import records, text_of
 from tests.conftest import NOW
+from tests.extensions.sessions.homes import CWD
 
-CWD = "/home/mina/shop"
+__all__ = ["CWD", "text_of"]
 
 
 def said(
     id: str, *texts: str, cwd: str = CWD, minute: int = 0, **more: Any
 ) -> list[dict[str, Any]]:
     """Returns records of turns of the user and the agent in turn; their ids begin with `id`."""
-    records = []
-    for n, text in enumerate(texts):
-        at = NOW - timedelta(days=1) + timedelta(minutes=minute + n)
-        role = ("user", "assistant")[n % 2]
-        records.append(
-            {
-                "type": role,
-                "uuid": f"{id}-{n}",
-                "timestamp": at.isoformat().replace("+00:00", "Z"),
-                "cwd": cwd,
-                "gitBranch": "trunk",
-                "message": {"id": f"{id}-{n}", "content": [{"type": "text", "text": text}]},
-            }
-            | more
-        )
-    return records
+    talk = zip(cycle(("user", "agent")), texts, strict=False)
+    at = NOW - timedelta(days=1) + timedelta(minutes=minute)
+    return records(id, cwd, talk, at, "trunk", **more)
 
 
-def edited(id: str, path: str, text: str = "", cwd: str = CWD) -> dict[str, Any]:
+def edited(id: str, path: str, cwd: str = CWD) -> dict[str, Any]:
     """Returns the record of a call that edits a file."""
-    call = {"type": "tool_use", "id": id, "name": "Edit", "input": {"file_path": path}}
-    (record,) = said(id, "", cwd=cwd)
-    content = [call, {"type": "text", "text": text}]
-    return record | {"type": "assistant", "message": {"id": id, "content": content}}
-
-
-def text_of(records: Iterable[object]) -> str:
-    """Returns records as lines of JSON."""
-    return "".join(f"{json.dumps(record)}\n" for record in records)
+    (record,) = records(id, cwd, [("edit", path)], NOW - timedelta(days=1), "trunk")
+    return record
 
 
 class Clients:
-    """The user's home with transcripts of Claude Code, and the store that they are read into."""
+    """The user's home with transcripts of a client, and the store that they are read into."""
 
-    def __init__(self, folder: Path) -> None:
-        """Takes an empty folder; the user's and mind's homes are in it."""
-        self.home, self.now = folder / "user", NOW
+    def __init__(self, folder: Path, client: str = "claude-code") -> None:
+        """Takes a folder in which the user's and mind's homes are."""
+        self.client, self.home, self.now = client, folder / "user", NOW
         self.store = Store(disk.home_of({"MIND_HOME": str(folder / "mind")}))
         self.project = self.home / ".claude" / "projects" / "-home-mina-shop"
-        self.selection = Selection(clients=frozenset({"claude-code"}))
+        self.selection = Selection(clients=frozenset({client}))
 
     def write(self, name: str, records: Iterable[object] | str, *, hours_ago: float = 1) -> Path:
         """Writes a transcript that was changed some hours ago; returns its path."""
@@ -84,7 +66,7 @@ class Clients:
 
     def reading(self, **environment: str) -> Reading:
         """Returns a run over the transcripts."""
-        readers = [reader_of("claude-code")]
+        readers = [reader_of(self.client)]
         return Reading(self.store, readers, self.selection, environment, self.home, self.now)
 
     def read(self, **environment: str) -> Read:
@@ -94,7 +76,7 @@ class Clients:
     def sessions(self) -> dict[str, Session]:
         """Returns the kept sessions by the client's ids."""
         with self.store.reading() as sql:
-            return {each.native_id: each for each in store.sessions(sql)} if sql else {}
+            return {each.native_id: each for each in store.sessions(sql)}
 
     def texts(self, native_id: str) -> list[str]:
         """Returns the texts of the turns of a session; none if it is not kept."""
@@ -104,7 +86,7 @@ class Clients:
         """Returns the numbers and texts of the turns of a session."""
         session = self.sessions().get(native_id)
         with self.store.reading() as sql:
-            turns = store.turns(sql, session.key) if sql and session else []
+            turns = store.turns(sql, session.key) if session else []
         return [(n, turn.text) for n, turn in turns]
 
     def forget(self, native_ids: Sequence[str]) -> int:
@@ -112,8 +94,3 @@ class Clients:
         kept = self.sessions()
         with self.store.writing() as sql:
             return store.forget(sql, [kept[id] for id in native_ids], marks=True)
-
-
-def moment(day: int) -> datetime:
-    """Returns a day of November 2026."""
-    return datetime(2026, 11, day, tzinfo=UTC)

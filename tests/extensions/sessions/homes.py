@@ -1,5 +1,6 @@
 """Homes of a user with one invented story in the transcripts of each client."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -7,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from mimo.extensions.sessions.model import (
     Facts,
@@ -18,15 +21,21 @@ from mimo.extensions.sessions.model import (
     Turn,
     Unavailable,
 )
+from mimo.extensions.sessions.readers import lines
+from tests.claude_sessions import text_of
+from tests.kit import put
 
 FIXTURES = Path(__file__).with_name("fixtures")
 
 ASKED = "Let's use keyset pagination for orders, because OFFSET took 4 s on page 900."
 CORRECTED = "No, don't call it offset anywhere. Rename it to key."
 ANSWERED = "Done: orders are paged by key now, and the test is green."
+RENAMED = "Renamed."
 COMMAND = "uv run pytest -q tests/test_pages.py"
+OUTPUT, ERROR = "E   NameError: name 'key' is not defined\n1 failed in 0.10s", "1 failed in 0.10s"
 CWD = "/home/mina/shop"
 FILE = f"{CWD}/orders/pages.py"
+TITLE = "Orders by key"
 
 UNSAID = (
     "Use tabs.",
@@ -44,6 +53,16 @@ UNSAID = (
     "functionResponse",
 )
 """Texts that clients write with the role of the user."""
+
+
+@pytest.fixture
+def without_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All libraries of zstd are missing, wherever the tests run."""
+
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(lines, "import_module", missing)
 
 
 def home_of(client: str, folder: Path) -> Path:
@@ -70,19 +89,15 @@ class Read(NamedTuple):
     records: int = 0
     unknown: int = 0
 
-    def of(self, role: Role) -> list[str]:
-        """Returns the texts of the turns of a role."""
-        return [turn.text for turn in self.turns if turn.role is role]
-
     @property
     def prompts(self) -> list[str]:
         """The words of the user."""
-        return self.of(Role.USER)
+        return [turn.text for turn in self.turns if turn.role is Role.USER]
 
     @property
     def answers(self) -> list[str]:
         """The words of the agent."""
-        return self.of(Role.AGENT)
+        return [turn.text for turn in self.turns if turn.role is Role.AGENT]
 
     @property
     def errors(self) -> list[str]:
@@ -130,3 +145,31 @@ def sessions(reader: Reader, home: Path) -> Iterator[tuple[Source, Read]]:
     for source in reader.sources({}, home):
         with suppress(Unavailable):
             yield source, read(reader, source)
+
+
+def by_id(reader: Reader, home: Path) -> dict[str, Read]:
+    """Returns the sessions in a home by the client's ids, each with all that its sources hold."""
+    by_id: dict[str, Read] = {}
+    for source in reader.sources({}, home):
+        with suppress(Unavailable):
+            for part in reader.read(source, Progress()):
+                id = part.facts.native_id
+                by_id[id] = joined(by_id.get(id), part)
+    return by_id
+
+
+def source(path: Path) -> Source:
+    """Returns the source that a file is."""
+    state = lines.source_of(path)
+    assert state is not None
+    return state
+
+
+def write_json(path: Path, value: Any) -> Path:
+    """Writes a file of JSON."""
+    return put(path, json.dumps(value))
+
+
+def write_lines(path: Path, *records: Any) -> Path:
+    """Writes a file of JSON lines."""
+    return put(path, text_of(records))

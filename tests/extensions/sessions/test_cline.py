@@ -1,6 +1,5 @@
 """Sessions of Cline: those of its command line, and tasks of its extension."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,19 @@ import pytest
 
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.readers.cline import Cline
-from tests.extensions.sessions.homes import ANSWERED, ASKED, FILE, Read, home_of, read, sessions
+from tests.extensions.sessions.homes import (
+    ANSWERED,
+    ASKED,
+    CWD,
+    FILE,
+    Read,
+    by_id,
+    home_of,
+    read,
+    sessions,
+    write_json,
+)
 
-CWD = "/home/mina/shop"
 SESSION, TASK = "1793869200000_ab12c", "1764583200000"
 
 
@@ -32,8 +41,7 @@ def result(content: Any, id: str = "c", **more: Any) -> dict[str, Any]:
 
 def written(path: Path, value: Any) -> Read:
     """Returns what is read after a file was written into a home."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
+    write_json(path, value)
     home = next(each.parent for each in path.parents if each.name.startswith("."))
     return next(each for source, each in sessions(Cline(), home) if source.path == path)
 
@@ -51,9 +59,7 @@ def task(home: Path, *messages: Any) -> Read:
 
 
 def test_the_story(tmp_path: Path) -> None:
-    story = {
-        each.facts.native_id: each for _, each in sessions(Cline(), home_of("cline", tmp_path))
-    }
+    story = by_id(Cline(), home_of("cline", tmp_path))
     assert set(story) == {SESSION, TASK}
     for each in story.values():
         assert (each.prompts, each.answers, each.facts.cwd) == ([ASKED], [ANSWERED], CWD)
@@ -147,8 +153,7 @@ def test_files_that_a_patch_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [None, 5, {}, {"messages": {}}, "[]"])
 def test_a_file_without_messages_is_an_error(tmp_path: Path, value: Any) -> None:
     path = tmp_path / ".cline/data/sessions" / SESSION / f"{SESSION}.messages.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(value))
+    write_json(path, value)
     (source,) = Cline().sources({}, tmp_path)
     with pytest.raises(OSError, match="messages"):
         read(Cline(), source)
@@ -157,23 +162,3 @@ def test_a_file_without_messages_is_an_error(tmp_path: Path, value: Any) -> None
 def test_messages_of_no_known_shape_are_counted(tmp_path: Path) -> None:
     log = session(tmp_path, 5, {"role": "narrator"}, message("user", "Go."), message("user", 5))
     assert (log.prompts, log.records, log.unknown) == (["Go."], 4, 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "folder"),
-    [
-        ("CLINE_DIR", "c"),
-        ("CLINE_DATA_DIR", "c/data"),
-        ("CLINE_SESSION_DATA_DIR", "c/data/sessions"),
-    ],
-)
-def test_moved_folders(tmp_path: Path, name: str, folder: str) -> None:
-    home_of("cline", tmp_path)
-    (tmp_path / ".cline").rename(tmp_path / "c")
-    sources = Cline().sources({name: str(tmp_path / folder)}, tmp_path / "nowhere")
-    assert [source.path.parent.name for source in sources] == [SESSION]
-
-
-def test_tasks_are_continued_in_the_editor_only() -> None:
-    assert Cline().resume(SESSION) == ("cline", "--id", SESSION)
-    assert Cline().resume(TASK) == ()

@@ -3,32 +3,36 @@
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mimo.extensions.sessions.model import Kind, Part, Progress, Source, Unavailable
+from mimo.extensions.sessions.model import Kind, Part, Progress, Unavailable
 from mimo.extensions.sessions.readers import lines
 from mimo.extensions.sessions.readers.codex import Codex
-from mimo.extensions.sessions.readers.lines import source_of
 from mimo.extensions.sessions.readers.parts import patched
 from tests.conftest import read_tree
 from tests.extensions.sessions.homes import (
     ANSWERED,
     ASKED,
     COMMAND,
-    CORRECTED,
-    FILE,
     Read,
+    by_id,
     home_of,
     read,
-    sessions,
+    source,
+    without_zstd,
+    write_lines,
 )
+
+__all__ = ["without_zstd"]
 
 MAIN, FORK, ARCHIVED, COMPRESSED = (f"019a0000-0000-7000-8000-{n:012d}" for n in range(1, 5))
 TURN = "019a0000-0000-7000-8000-0000000000a1"
@@ -74,15 +78,7 @@ def output(value: Any, id: str = "c1") -> dict[str, Any]:
 
 def session(folder: Path, *records: Mapping[str, Any], name: str = NAME) -> Read:
     """Returns what the reader makes of some records."""
-    path = folder / name
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
-    return read(Codex(), _source(path))
-
-
-def _source(path: Path) -> Source:
-    source = source_of(path)
-    assert source is not None
-    return source
+    return read(Codex(), source(write_lines(folder / name, *records)))
 
 
 @pytest.fixture
@@ -92,37 +88,15 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def story(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Read]:
+def story(home: Path, without_zstd: None) -> dict[str, Read]:
     """The sessions of the story without the compressed one, by the client's ids."""
-    without_library(monkeypatch)
-    return {each.facts.native_id: each for _, each in sessions(Codex(), home)}
-
-
-def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes all libraries of zstd missing."""
-
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(lines, "import_module", missing)
+    return by_id(Codex(), home)
 
 
 def with_library(monkeypatch: pytest.MonkeyPatch, stream: Any) -> None:
     """Makes a library that reads a compressed file as a stream."""
     module = SimpleNamespace(open=lambda file, mode: stream)
     monkeypatch.setattr(lines, "import_module", lambda name: module)
-
-
-def test_the_words_calls_and_errors_of_a_session(story: dict[str, Read]) -> None:
-    main = story[MAIN]
-    assert main.prompts == [ASKED, CORRECTED]
-    assert main.answers == [ANSWERED, "Renamed."]
-    assert main.calls == [(f"apply_patch {FILE}", ""), (COMMAND, "1 failed in 0.10s")]
-    assert main.files == [FILE]
-    assert (main.facts.cwd, main.facts.branch) == ("/home/mina/shop", "trunk")
-    assert main.facts.kind is Kind.MAIN
-    assert all(turn.is_typed and turn.at for turn in main.turns)
-    assert (main.records, main.unknown) == (27, 0)
 
 
 def test_a_fork_has_the_ids_of_the_turns_that_it_repeats(story: dict[str, Read]) -> None:
@@ -339,15 +313,12 @@ def test_a_plain_file_is_preferred_to_a_compressed_one(home: Path) -> None:
         *(names - {compressed.name}),
         compressed.stem,
     }
-    environment = {"CODEX_HOME": str(home / ".codex")}
-    assert len(list(Codex().sources(environment, Path("/nowhere")))) == 4
 
 
-def test_a_compressed_file_needs_a_library(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_library(monkeypatch)
+def test_a_compressed_file_needs_a_library(home: Path, without_zstd: None) -> None:
     (path,) = (home / ".codex").rglob("*.zst")
     with pytest.raises(Unavailable, match="zstandard"):
-        read(Codex(), _source(path))
+        read(Codex(), source(path))
 
 
 def test_a_compressed_file_is_read_whole(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,9 +326,43 @@ def test_a_compressed_file_is_read_whole(home: Path, monkeypatch: pytest.MonkeyP
     (path,) = (home / ".codex").rglob("*.zst")
     text = plain.read_bytes().replace(ARCHIVED.encode(), COMPRESSED.encode())
     with_library(monkeypatch, BytesIO(text))
-    log = read(Codex(), _source(path))
+    log = read(Codex(), source(path))
     assert (log.facts.native_id, log.prompts) == (COMPRESSED, [ASKED])
     assert log.progress == Progress()
+
+
+def test_a_compressed_file_is_read_with_the_real_library(home: Path) -> None:
+    pytest.importorskip("zstandard")
+    (path,) = (home / ".codex").rglob("*.zst")
+    log = read(Codex(), source(path))
+    assert (log.facts.native_id, log.prompts) == (COMPRESSED, [ASKED])
+
+
+@pytest.mark.parametrize(
+    ("piece", "pieces", "window", "problem"),
+    [
+        (b"\0", 256, 0, "larger than a transcript may be"),
+        (b"\n", 1, 0, "more lines than a transcript may have"),
+        (b"\0", 1, 31, "requires too much memory"),
+    ],
+)
+def test_a_few_bytes_that_stand_for_many_cost_little(
+    home: Path, piece: bytes, pieces: int, window: int, problem: str
+) -> None:
+    zstd = pytest.importorskip("zstandard")
+    options = zstd.ZstdCompressionParameters.from_level(
+        1, **{"window_log": window} if window else {}
+    )
+    compressor = zstd.ZstdCompressor(compression_params=options).compressobj()
+    frame = compressor.compress(piece * (1 << 24)) + compressor.flush()
+    (path,) = (home / ".codex").rglob("*.zst")
+    path.write_bytes(frame * pieces)
+    assert path.stat().st_size < 500_000
+    before, began = getrusage(RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(OSError, match=problem):
+        read(Codex(), source(path))
+    assert time.process_time() - began < 20
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 100_000  # Kilobytes.
 
 
 def test_a_damaged_compressed_file_has_what_is_before(
@@ -376,12 +381,12 @@ def test_a_damaged_compressed_file_has_what_is_before(
     with_library(monkeypatch, Damaged(whole))
     pieces: list[Part] = []
     with pytest.raises(OSError, match="damaged: ended before"):
-        pieces.extend(Codex().read(_source(path), Progress()))
+        pieces.extend(Codex().read(source(path), Progress()))
     assert [turn.text for piece in pieces for turn in piece.turns] == ["One."]
     monkeypatch.setattr(lines, "LARGEST_DECOMPRESSED", 1_000)
     with_library(monkeypatch, BytesIO(b"x" * 100_000))
     with pytest.raises(OSError, match="larger"):
-        read(Codex(), _source(path))
+        read(Codex(), source(path))
 
 
 def test_a_patch_is_read_in_a_time_that_its_length_states() -> None:
@@ -397,8 +402,7 @@ def test_titles_are_those_of_the_newest_database(home: Path) -> None:
             rows = [(MAIN, "First prompt", name), (FORK, "First prompt", None), (5, b"\xff", 7)]
             sql.executemany("INSERT INTO threads VALUES (?, ?, ?)", rows)
     before = read_tree(home)
-    reader = Codex()
-    titles = {each.facts.native_id: each.facts.title for _, each in sessions(reader, home)}
+    titles = {id: each.facts.title for id, each in by_id(Codex(), home).items()}
     assert (titles[MAIN], titles[FORK], titles[ARCHIVED]) == ("Orders by key", "First prompt", "")
     assert read_tree(home) == before
 
@@ -413,7 +417,7 @@ def test_a_log_in_a_copied_home_is_read_and_gets_no_file_beside_it(home: Path) -
         for end in ("", "-wal"):
             shutil.copy(f"{path}{end}", f"{copy}{end}")
     before = read_tree(home)
-    assert "Orders by key" in {each.facts.title for _, each in sessions(Codex(), home)}
+    assert "Orders by key" in {each.facts.title for each in by_id(Codex(), home).values()}
     assert read_tree(home) == before
 
 
@@ -424,9 +428,9 @@ def test_a_database_of_another_form_is_no_error(home: Path, sql: str) -> None:
     path = home / ".codex" / "state_5.sqlite"
     with closing(sqlite3.connect(path)) as other:
         other.executescript(sql)
-    assert {each.facts.title for _, each in sessions(Codex(), home)} == {""}
+    assert {each.facts.title for each in by_id(Codex(), home).values()} == {""}
     path.write_bytes(b"SQLite format 3\0" + b"x" * 500)
-    assert {each.facts.title for _, each in sessions(Codex(), home)} == {""}
+    assert {each.facts.title for each in by_id(Codex(), home).values()} == {""}
 
 
 def test_a_name_that_the_user_chose_is_the_title(tmp_path: Path) -> None:

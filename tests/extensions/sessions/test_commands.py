@@ -1,7 +1,9 @@
 """Listing, finding, showing, continuing and forgetting earlier sessions."""
 
 import os
+import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,16 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.errors import Cancelled, Denied, Invalid, NotFound
+from mimo.call.table import all_commands
+from mimo.cli.completing import completions
+from mimo.errors import Cancelled, Invalid, NotFound, StorageFailed
 from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.mind import Mind
 from mimo.surroundings import Question
 from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, LONG, kept, user
+from tests.extensions.sessions.talks import KEYSET, LONG, OTHER, kept, user
 from tests.kit import do, put, with_console
 
 __all__ = ["kept", "user"]
@@ -26,12 +30,11 @@ def ids(result: Any) -> list[str]:
     return [row.id for row in result.sessions]
 
 
-def test_the_sessions_of_this_project_are_listed_and_others_counted(kept: Call) -> None:
-    result = do(kept, "sessions")
-
-    assert ids(result) == ["cc-aaaaaaaa"]
-    assert (result.total, result.elsewhere) == (1, 1)
-    assert ids(do(kept, "sessions", all_projects=True)) == ["cc-aaaaaaaa", "cc-bbbbbbbb"]
+def test_an_answer_that_is_not_sure_points_at_other_projects(kept: Call) -> None:
+    result = do(kept, "sessions search", query="renamed redis pool")
+    assert [row.weak for row in result.sessions] == [True]
+    assert str(result.notice).startswith("no session of this project surely matches; ")
+    assert do(kept, "sessions search", query="keyset pagination").notice is None
 
 
 def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: Path) -> None:
@@ -41,6 +44,8 @@ def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: P
         assert row.best[0].text.startswith("Let's use keyset pagination")
         assert row.best[0].answer.startswith("The root cause")
     assert ids(do(kept, "sessions", file="ages.py")) == []
+    assert ids(do(kept, "sessions", file="orders/")) == ["cc-aaaaaaaa"]
+    assert ids(do(kept, "sessions", file="order")) == []
     assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
 
 
@@ -53,19 +58,37 @@ def test_a_file_is_named_from_the_working_directory(
     assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
 
 
-def test_times_and_clients_narrow(kept: Call) -> None:
-    every = {"all_projects": True}
-    assert ids(do(kept, "sessions", time_filter="2026-10", **every)) == ["cc-aaaaaaaa"]
-    assert ids(do(kept, "sessions", client="codex", **every)) == []
+def test_an_empty_store_says_that_nothing_is_kept(call: Call, home: Path) -> None:
+    put(home / "config.toml", '[sessions]\nenabled = "on"\n')
+    assert do(call, "sessions").notice == "no session is kept yet"
+    assert do(call, "sessions search", query="redis").notice == "no session is kept yet"
 
 
-def test_a_search_gives_a_session_one_place_with_the_words_of_both(kept: Call) -> None:
-    (row,) = do(kept, "sessions search", query="missing index").sessions
+def test_the_progress_of_reading_ends(user: Path, call: Call) -> None:
+    steps = dict[str, list[tuple[int, int]]]()
 
-    assert (row.id, row.best[0].turn) == ("cc-aaaaaaaa", 1)
-    assert "keyset" in row.best[0].text
-    assert "missing index" in row.best[0].answer
-    assert row.weak is None
+    def note(label: str, done: int, total: int) -> None:
+        steps.setdefault(label, []).append((done, total))
+
+    do(with_console(call, progress=note), "sessions index")
+    assert set(steps) >= {"Reading transcripts", "Indexing sessions"}
+    assert all(shown[-1] == (shown[-1][1],) * 2 for shown in steps.values())
+
+
+def test_ids_are_completed_those_of_this_project_first(
+    kept: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    for words in ("show", "resume", "forget", "propose", "show --around 3"):
+        assert completions(all_commands(), ["sessions", *words.split(), "cc"]) == [
+            "cc-aaaaaaaa\tLet's use keyset pagination for orders, because OFFSET took",
+            "cc-bbbbbbbb\tWhy does redis time out?",
+        ]
+    assert completions(all_commands(), ["sessions", "show", "cc-b"]) == [
+        "cc-bbbbbbbb\tWhy does redis time out?"
+    ]
+    put(home / "config.toml", "")
+    assert completions(all_commands(), ["sessions", "show", "cc"]) == []
 
 
 def test_a_long_session_has_no_advantage(user: Path, call: Call, project: Path) -> None:
@@ -77,16 +100,12 @@ def test_a_long_session_has_no_advantage(user: Path, call: Call, project: Path) 
     assert rows[0].id == "cc-aaaaaaaa"
 
 
-def test_turns_around_one_are_shown(kept: Call) -> None:
-    part = do(kept, "sessions show", session="session:cc-aaaaaaaa#5", around=6)
-    assert [row.n for row in part.turns] == [1, 2, 3, 4, 5, 6]
-    assert part.total == 6
-    error = next(row for row in part.turns if row.error)
-    assert (error.content, error.error) == ("pytest -q tests/test_pages.py", "1 failed in 0.10s")
-    with pytest.raises(NotFound, match="no turn 99"):
-        do(kept, "sessions show", session="cc-aaaaaaaa", around=99)
-    with pytest.raises(NotFound, match="there is no session"):
-        do(kept, "sessions show", session="cc-zzz")
+def test_a_turn_that_no_number_of_the_database_can_name_is_missing(kept: Call) -> None:
+    for reference, turn in (("cc-aaaaaaaa#9" + "9" * 5_000, None), ("cc-aaaaaaaa", 10**30)):
+        with pytest.raises(NotFound, match="has no turn"):
+            commands.transcript(kept, reference, turn)
+    with pytest.raises(NotFound, match="no session `#5`"):
+        do(kept, "sessions show", session="#5")
 
 
 # Forgetting.
@@ -151,14 +170,6 @@ def test_sessions_are_chosen_by_ids_or_filters(kept: Call, options: dict[str, An
         do(kept, "sessions forget", yes=True, **options)
 
 
-def test_an_agent_in_a_shell_forgets_and_continues_nothing(kept: Call) -> None:
-    shell = Caller(surface=Surface.CLI, agent="claude-code")
-    with pytest.raises(Denied):
-        do(kept, "sessions forget", shell, all=True, yes=True)
-    with pytest.raises(Denied):
-        do(kept, "sessions resume", shell, session="cc-aaaaaaaa", run=True)
-
-
 # Continuing.
 
 
@@ -203,19 +214,112 @@ def test_an_id_that_is_no_id_continues_nothing(user: Path, call: Call, id: str) 
         do(call, "sessions resume", session=row.id)
 
 
-# The asking agent.
+def test_sessions_are_listed_and_read_while_no_index_can_be_written(kept: Call, home: Path) -> None:
+    shutil.rmtree(home / "cache" / "sessions")
+    put(home / "cache" / "sessions", "not a folder")
+    with closing(kept.mind.reopened()) as mind:
+        again = Call(mind)
+        assert ids(do(again, "sessions")) == ["cc-aaaaaaaa"]
+        assert do(again, "sessions show", session="cc-aaaaaaaa").total == 6
+        with pytest.raises(StorageFailed):
+            do(again, "sessions search", query="keyset")
 
 
-def test_an_agent_does_not_find_its_own_session(
-    kept: Call, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("session", "around"),
+    [("cc-aaaaaaaa#" + "9" * 5_000, None), ("cc-aaaaaaaa#" + "9" * 20, None), ("cc-a", 2**63 - 1)],
+)
+def test_a_turn_with_a_number_beyond_all_is_not_found(
+    kept: Call, session: str, around: int | None
 ) -> None:
-    shell = Caller(surface=Surface.CLI, agent="claude-code")
-    assert ids(do(kept, "sessions", shell)) == ["cc-aaaaaaaa"]
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", KEYSET)
-    again = Call(Mind.open(kept.mind.project.root, clock=kept.mind.clock))
-    assert ids(do(again, "sessions", shell)) == []
-    assert ids(do(again, "sessions")) == ["cc-aaaaaaaa"]
-    again.mind.close()
+    with pytest.raises(NotFound, match="has no turn"):
+        do(kept, "sessions show", session=session, around=around)
+
+
+# Moved folders.
+
+
+@pytest.fixture
+def moved(tmp_path: Path, kept: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A call in the new place of the folder of the other project."""
+    place = tmp_path / "new" / "bank"
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    return Call(Mind.open(place, clock=kept.mind.clock))
+
+
+def test_a_moved_project_is_told_how_its_sessions_are_found_and_they_stay(
+    tmp_path: Path, user: Path, moved: Call
+) -> None:
+    old, new = tmp_path / "bank", tmp_path / "new" / "bank"
+    assert (
+        "if this was"
+        not in do(moved, "sessions", Caller(surface=Surface.CLI, agent="codex")).notice
+    )
+    notice = do(moved, "sessions").notice
+    assert f"if this was `{old}`, `mind sessions index --moved {old}` takes its" in notice
+
+    assert do(moved, "sessions index", moved="../../bank/").notice == (
+        f"1 session of `{old}` moved to `{new}`"
+    )
+    (transcript,) = user.rglob(f"{OTHER}.jsonl")
+    with transcript.open("a") as file:
+        file.write(transcript.read_text().splitlines()[-1].replace("too small", "16") + "\n")
+    os.utime(transcript, (0, NOW.timestamp() - 60))
+    assert do(moved, "sessions index").turns == 1
+    assert ids(do(moved, "sessions")) == ["cc-bbbbbbbb"]
+    assert ids(do(moved, "sessions search", query="redis time out")) == ["cc-bbbbbbbb"]
+    assert str(old) not in str(do(moved, "sessions search", query="postgres").notice)
+
+
+def test_a_moved_home_takes_all_projects_below(
+    tmp_path: Path, kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "home of mina"
+    (place / "bank").mkdir(parents=True)
+    monkeypatch.chdir(place)
+    call = Call(Mind.open(place, clock=kept.mind.clock))
+    with sessions_of(call.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '/Users/mina/bank' WHERE title LIKE '%redis%'")
+        sql.execute("UPDATE sessions SET project = '/Users/minas' WHERE title LIKE '%keyset%'")
+
+    do(call, "sessions index", moved="/Users/mina")
+
+    rows = do(call, "sessions", all_projects=True).sessions
+    assert [row.project for row in rows] == ["/Users/minas", str(place / "bank")]
+
+
+@pytest.mark.parametrize("place", ["user", "nowhere", "~nobody-of-this-name/shop"])
+def test_a_folder_that_did_not_move_keeps_its_sessions(
+    tmp_path: Path, moved: Call, place: str
+) -> None:
+    with pytest.raises(Invalid, match=r"was not moved here|no session of|unknown user"):
+        do(moved, "sessions index", moved=place if place[0] == "~" else str(tmp_path / place))
+
+
+def test_the_folder_of_other_projects_did_not_become_this_project(moved: Call) -> None:
+    with sessions_of(moved.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '/Users/mina/' || key")
+    with pytest.raises(Invalid, match="no session of `/Users/mina` is of a folder here"):
+        do(moved, "sessions index", moved="/Users/mina")
+    assert {row.project for row in do(moved, "sessions", all_projects=True).sessions} == {
+        "/Users/mina/1",
+        "/Users/mina/2",
+    }
+
+
+def test_no_folder_that_only_looks_like_an_option_is_named_as_moved(moved: Call) -> None:
+    with sessions_of(moved.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '--all/bank'")
+    assert "--all/bank" not in str(do(moved, "sessions").notice)
+
+
+def test_a_folder_is_not_moved_to_itself(kept: Call, project: Path) -> None:
+    with pytest.raises(Invalid, match="was not moved here"):
+        do(kept, "sessions index", moved=str(project))
+
+
+# The asking agent.
 
 
 def test_a_session_whose_transcript_grows_is_taken_for_that_of_the_agent(
@@ -253,7 +357,6 @@ def test_what_was_read_before_a_stop_is_kept(user: Path, call: Call, project: Pa
     with pytest.raises(Cancelled):
         do(stopped, "sessions index")
     with sessions_of(call.mind).store.reading() as sql:
-        assert sql
         (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
     assert number == 3
     assert do(call, "sessions index").sessions == 5
@@ -295,11 +398,6 @@ def test_vectors_are_made_of_the_words_that_count(
     assert any(text.startswith("Let's use keyset") for text in texts)
     assert not any(text.startswith("> ") for text in texts)
     assert ids(do(kept, "sessions search", query="keyset pagination")) == ["cc-aaaaaaaa"]
-
-
-def test_nothing_is_read_while_sessions_are_off(call: Call) -> None:
-    with pytest.raises(Invalid, match="searching earlier sessions is off"):
-        do(call, "sessions")
 
 
 def test_a_session_in_place_of_a_removed_one_is_found(

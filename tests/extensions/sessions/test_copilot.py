@@ -1,27 +1,25 @@
 """The reader of Copilot CLI: its events, and two older forms."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mimo.extensions.sessions.model import Progress, Role, Turn
 from mimo.extensions.sessions.readers.copilot import Copilot
-from tests.extensions.sessions.stories import (
+from tests.extensions.sessions.homes import (
+    ANSWERED,
     ASKED,
     COMMAND,
     CORRECTED,
     CWD,
-    DONE,
+    ERROR,
     FILE,
-    NOTE,
     OUTPUT,
-    RENAMED,
     TITLE,
     Read,
-    index,
+    by_id,
     read,
+    source,
     write_json,
     write_lines,
 )
@@ -52,29 +50,12 @@ def answered(n: int, words: str, **data: Any) -> dict[str, Any]:
     return event(n, "assistant.message", messageId=f"m{n}", content=words, **data)
 
 
-STORY = (
-    event(0, "session.start", sessionId=ID, context={"cwd": CWD, "gitRoot": CWD, "branch": "old"}),
-    event(1, "hook.end", output={"additionalContext": NOTE}),
-    asked(2, ASKED, transformedContent=f"{ASKED}\n<system_reminder>\n{NOTE}\n</system_reminder>"),
-    event(3, "system.message", role="system", content="x" * 200),
-    answered(4, "", toolRequests=[{"toolCallId": "c5", "name": "edit", "arguments": {}}]),
-    start(5, "edit", {"path": FILE, "old_str": "offset", "new_str": "key"}),
-    start(6, "bash", {"command": COMMAND, "description": "test"}),
-    end(7, 5, fileEdits=[{"path": FILE, "kind": "edit"}, {"path": f"{CWD}/b.py"}]),
-    end(8, 6, shellExecution={"exitCode": 1}, result={"content": OUTPUT}),
-    answered(9, DONE),
-    event(10, "session.shutdown", codeChanges={"filesModified": [FILE]}),
-    event(11, "session.resume", context={"cwd": f"{CWD}/orders", "branch": "trunk"}),
-    asked(12, CORRECTED),
-    event(13, "session.compaction_complete", success=True, summaryContent=f"Summary: {ASKED}"),
-    answered(14, RENAMED),
-)
 WORKSPACE = f"id: {ID}\ncwd: {CWD}\ngit_root: {CWD}\nbranch: trunk\nname: {TITLE}\n"
 
 
 def write_story(home: Path, *events: Any, workspace: str | bytes = WORKSPACE) -> Path:
     folder = home / ".copilot" / "session-state" / ID
-    path = write_lines(folder / "events.jsonl", *(events or STORY))
+    path = write_lines(folder / "events.jsonl", *events)
     data = workspace if isinstance(workspace, bytes) else workspace.encode()
     (folder / "workspace.yaml").write_bytes(data)
     return path
@@ -82,23 +63,11 @@ def write_story(home: Path, *events: Any, workspace: str | bytes = WORKSPACE) ->
 
 def of_events(home: Path, *events: Any, **options: Any) -> Read:
     write_story(home, *events, **options)
-    (session,) = read(Copilot(), home)
+    (session,) = by_id(Copilot(), home).values()
     return session
 
 
 class TestWords:
-    def test_a_session_has_the_words_of_the_user_and_the_agent_alone(self, tmp_path):
-        session = of_events(tmp_path)
-
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
-        assert session.of(Role.AGENT) == [DONE, RENAMED]
-        assert session.of(Role.TOOL) == [f"edit {FILE}", COMMAND]
-        assert session.files == [FILE, f"{CWD}/b.py"]
-        assert session.errors == ["1 failed in 0.10s"]
-        facts = session.facts
-        assert (facts.native_id, facts.cwd, facts.branch, facts.title) == (ID, CWD, "trunk", TITLE)
-        assert (session.records, session.unknown) == (len(STORY), 0)
-
     def test_what_skills_agents_and_the_autopilot_send_is_not_the_users(self, tmp_path):
         session = of_events(
             tmp_path,
@@ -110,7 +79,7 @@ class TestWords:
             asked(6, CORRECTED, source="user"),
         )
 
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
+        assert session.prompts == [ASKED, CORRECTED]
 
     def test_of_a_sub_agent_only_the_files_that_it_edited_are_kept(self, tmp_path):
         session = of_events(
@@ -123,8 +92,8 @@ class TestWords:
             end(6, 5, fileEdits=[{"path": FILE, "kind": "edit"}], parentToolCallId="c9"),
         )
 
-        assert session.of(Role.AGENT) == []
-        assert session.of(Role.TOOL) == [f"edit {FILE}"]
+        assert session.answers == []
+        assert session.calls == [(f"edit {FILE}", "")]
         assert session.files == [FILE]
 
     @pytest.mark.parametrize(
@@ -158,14 +127,14 @@ class TestWords:
     def test_a_call_is_one_line_with_its_files(self, tmp_path, name, arguments, line, files):
         session = of_events(tmp_path, start(1, name, arguments), end(2, 1))
 
-        assert session.of(Role.TOOL) == [line]
+        assert [text for text, _ in session.calls] == [line]
         assert session.files == files
 
     @pytest.mark.parametrize(
         ("data", "error"),
         [
             ({"success": False, "error": {"message": "No match found"}}, "No match found"),
-            ({"result": {"content": f"{OUTPUT}\n<exited with exit code 1>"}}, "1 failed in 0.10s"),
+            ({"result": {"content": f"{OUTPUT}\n<exited with exit code 1>"}}, ERROR),
             ({"result": {"content": "1 passed\n<exited with exit code 0>"}}, ""),
             ({"result": {"content": OUTPUT}, "shellExecution": {"exitCode": 0}}, ""),
             ({"result": {"content": OUTPUT}, "shellExecution": {"exitCode": None}}, ""),
@@ -189,45 +158,25 @@ class TestWords:
 
 
 class TestProgress:
-    def test_reading_in_two_steps_equals_reading_at_once(self, tmp_path):
-        path = write_story(tmp_path)
-        data, once = path.read_bytes(), of_events(tmp_path).turns
+    def test_calls_without_an_end_do_not_pile_up(self, tmp_path):
+        calls = [start(n, "bash", {"command": "x"}) for n in range(3_000)]
 
-        for cut in range(0, len(data) + 1, 61):
-            path.write_bytes(data[:cut])
-            turns, progress = _step(path, Progress())
-            path.write_bytes(data)
-            more, _ = _step(path, progress)
-            assert [*turns, *more] == list(once), cut
+        assert len(read(Copilot(), source(write_story(tmp_path, *calls))).turns) == 2_000
 
-    def test_an_unfinished_call_waits(self, tmp_path):
-        path = write_story(tmp_path, *STORY[:7])
+    def test_an_answer_ends_the_calls_before_it(self, tmp_path):
+        path = write_story(tmp_path, start(1, "bash", {"command": "x"}), answered(2, ANSWERED))
 
-        turns, progress = _step(path, Progress())
+        session = read(Copilot(), source(path))
 
-        assert [turn.text for turn in turns] == [ASKED]
-        assert path.read_bytes()[progress.offset :].startswith(b'{"type": "tool.execution_start"')
-
-
-def _step(path: Path, since: Progress) -> tuple[list[Turn], Progress]:
-    (source,) = Copilot().sources({}, path.parent.parent.parent.parent)
-    turns: list[Turn] = []
-    progress = since
-    for part in Copilot().read(source, since):
-        assert part.replaces == (not turns and since.offset == 0)
-        turns += part.turns
-        progress = part.progress
-    return turns, progress
+        assert [turn.text for turn in session.turns] == ["x", ANSWERED]
+        assert session.progress.offset == path.stat().st_size
 
 
 class TestOlderForms:
     def test_a_flat_file_of_events_is_read(self, tmp_path):
-        write_lines(tmp_path / ".copilot" / "session-state" / f"{ID}.jsonl", *STORY)
+        write_lines(tmp_path / ".copilot" / "session-state" / f"{ID}.jsonl", asked(1, ASKED))
 
-        (session,) = read(Copilot(), tmp_path)
-
-        assert session.facts.native_id == ID
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
+        assert by_id(Copilot(), tmp_path)[ID].prompts == [ASKED]
 
     def test_a_file_of_the_first_form_is_read_as_the_terminal_showed_it(self, tmp_path):
         timeline = [
@@ -240,7 +189,7 @@ class TestOlderForms:
                 "arguments": {"command": COMMAND},
                 "result": {"type": "success", "log": f"{OUTPUT}\n<exited with exit code 1>"},
             },
-            {"id": "2", "timestamp": AT, "type": "copilot", "text": DONE},
+            {"id": "2", "timestamp": AT, "type": "copilot", "text": ANSWERED},
             {"type": "of the last month"},
         ]
         messages = [{"role": "user", "content": f"<current_datetime>{AT}</current_datetime>"}]
@@ -249,29 +198,27 @@ class TestOlderForms:
             {"sessionId": ID, "startTime": AT, "chatMessages": messages, "timeline": timeline},
         )
 
-        (session,) = read(Copilot(), tmp_path)
+        session = by_id(Copilot(), tmp_path)[ID]
 
-        assert session.facts.native_id == ID
-        assert session.of(Role.USER) == [ASKED]
-        assert session.of(Role.AGENT) == [DONE]
-        assert session.of(Role.TOOL) == [COMMAND]
-        assert session.errors == ["1 failed in 0.10s"]
+        assert session.prompts == [ASKED]
+        assert session.answers == [ANSWERED]
+        assert session.calls == [(COMMAND, ERROR)]
         assert (session.records, session.unknown) == (5, 1)
 
     def test_without_a_timeline_the_messages_of_the_first_form_count(self, tmp_path):
-        messages = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": DONE}]
+        messages = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWERED}]
         write_json(
             tmp_path / ".copilot" / "history-session-state" / f"session_{ID}_1.json",
             {"startTime": AT, "chatMessages": messages},
         )
 
-        (session,) = read(Copilot(), tmp_path)
+        session = by_id(Copilot(), tmp_path)[ID]
 
-        assert [turn.text for turn in session.turns] == [ASKED, DONE]
+        assert [turn.text for turn in session.turns] == [ASKED, ANSWERED]
         assert session.turns[0].at is not None
 
     def test_the_newest_form_of_a_session_counts(self, tmp_path):
-        path = write_story(tmp_path)
+        path = write_story(tmp_path, asked(1, ASKED))
         write_lines(path.parent.with_suffix(".jsonl"), asked(1, "Old."))
         write_json(
             tmp_path / ".copilot" / "history-session-state" / f"session_{ID}_1.json",
@@ -280,39 +227,8 @@ class TestOlderForms:
 
         assert [source.path for source in Copilot().sources({}, tmp_path)] == [path]
 
-    def test_the_folder_of_the_client_can_be_moved(self, tmp_path):
-        write_story(tmp_path)
-
-        environment = {"COPILOT_HOME": str(tmp_path / ".copilot")}
-
-        assert len(read(Copilot(), tmp_path / "other", environment)) == 1
-
-    def test_resuming_names_the_id_in_one_argument(self):
-        assert Copilot().resume(ID) == ("copilot", f"--resume={ID}")
-
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        "record",
-        [
-            {"type": 5},
-            {"type": "user.message", "data": 5},
-            {"type": "user.message", "data": {"content": {"a": 1}}, "id": 5, "timestamp": -1},
-            {"type": "assistant.message", "data": {"content": None, "messageId": []}},
-            {"type": "tool.execution_start", "data": {"arguments": [1], "toolName": {}}},
-            {"type": "tool.execution_complete", "data": {"toolCallId": [], "fileEdits": {}}},
-            {"type": "tool.execution_complete", "data": {"fileEdits": [1, {"path": 5}]}},
-            {"type": "session.start", "data": {"context": [], "cwd": 5}},
-            {"type": "session.title_changed", "data": {"title": ["x"]}},
-            [],
-            None,
-        ],
-    )
-    def test_values_of_other_types_are_skipped(self, tmp_path, record):
-        session = of_events(tmp_path, asked(1, ASKED), record)
-
-        assert session.of(Role.USER) == [ASKED]
-
     def test_unknown_kinds_are_counted(self, tmp_path):
         kinds = ("brand_new.record", "user.said", "session.of_next_month", "abort", "")
         session = of_events(tmp_path, *(event(n, kind) for n, kind in enumerate(kinds)), "x")
@@ -323,41 +239,8 @@ class TestBadInput:
         "workspace", ["- a\n", "name: [", "name: 5\ncwd: {}\nbranch: 1.5\n", b"\xff\xfe", "&a [*a]"]
     )
     def test_a_broken_workspace_file_leaves_what_the_events_contain(self, tmp_path, workspace):
-        session = of_events(tmp_path, workspace=workspace)
+        at = [{"cwd": CWD, "branch": "old"}, {"cwd": f"{CWD}/orders", "branch": "trunk"}]
+        events = [event(n, "session.resume", context=context) for n, context in enumerate(at)]
+        session = of_events(tmp_path, *events, workspace=workspace)
 
         assert (session.facts.cwd, session.facts.branch, session.facts.title) == (CWD, "trunk", "")
-
-    @pytest.mark.parametrize(
-        "data", [b"", b"{", b"\xff\xfe{\x00\n", b"[" * 100_000 + b"\n", b"5\n"]
-    )
-    def test_a_file_that_is_not_json_has_no_turns(self, tmp_path, data):
-        write_story(tmp_path).write_bytes(data)
-        write_json(tmp_path / ".copilot" / "history-session-state" / "session_a_1.json", 5)
-
-        assert all(not session.turns for session in read(Copilot(), tmp_path))
-
-    def test_calls_without_an_end_do_not_pile_up(self, tmp_path):
-        calls = [start(n, "bash", {"command": "x"}) for n in range(3_000)]
-
-        turns, _ = _step(write_story(tmp_path, *calls), Progress())
-
-        assert len(turns) == 2_000
-
-    def test_an_answer_ends_the_calls_before_it(self, tmp_path):
-        path = write_story(tmp_path, start(1, "bash", {"command": "x"}), answered(2, DONE))
-
-        turns, progress = _step(path, Progress())
-
-        assert [turn.text for turn in turns] == ["x", DONE]
-        assert progress.offset == path.stat().st_size
-
-    def test_a_session_is_kept_once_with_what_was_added(self, tmp_path):
-        path = write_story(tmp_path, *STORY[:8])
-        index(Copilot(), tmp_path, tmp_path)
-        with path.open("a") as file:
-            file.writelines(f"{json.dumps(record)}\n" for record in STORY[8:])
-
-        sessions, words = index(Copilot(), tmp_path, tmp_path)
-
-        assert [session.title for session in sessions] == [TITLE]
-        assert words == [[ASKED, CORRECTED]]

@@ -10,9 +10,18 @@ import pytest
 
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.readers.cursor import Cursor
-from tests.extensions.sessions.homes import ANSWERED, ASKED, FILE, Read, home_of, sessions
+from tests.extensions.sessions.homes import (
+    ANSWERED,
+    ASKED,
+    CWD,
+    FILE,
+    Read,
+    by_id,
+    home_of,
+    sessions,
+    write_lines,
+)
 
-CWD = "/home/mina/shop"
 STORED = "8616c508-0000-4000-8000-000000000001"
 TRANSCRIPT = "9616c508-0000-4000-8000-000000000002"
 TEXT = "7016c508-0000-4000-8000-000000000003"
@@ -20,23 +29,16 @@ FOLDER = ".cursor/projects/home-mina-shop/agent-transcripts"
 EDITOR = ".config/Cursor/User/globalStorage/state.vscdb"
 
 
-def read_all(home: Path) -> dict[str, Read]:
-    """Returns the sessions in a home by their ids."""
-    return {each.facts.native_id: each for _, each in sessions(Cursor(), home)}
-
-
 @pytest.fixture
 def story(tmp_path: Path) -> dict[str, Read]:
     """The sessions of the story."""
-    return read_all(home_of("cursor", tmp_path))
+    return by_id(Cursor(), home_of("cursor", tmp_path))
 
 
 def transcript(home: Path, *records: Any, name: str = f"{TRANSCRIPT}/{TRANSCRIPT}") -> Read:
     """Returns what is read of a transcript."""
-    path = home / FOLDER / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    return read_all(home)[path.stem]
+    path = write_lines(home / FOLDER / f"{name}.jsonl", *records)
+    return by_id(Cursor(), home)[path.stem]
 
 
 def message(role: str, *blocks: Any) -> dict[str, Any]:
@@ -62,7 +64,39 @@ def composer(home: Path, about: Any, **bubbles: Any) -> Read:
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         sql.executemany("insert into cursorDiskKV values (?, ?)", rows)
         sql.commit()
-    return read_all(home)["c1"]
+    return by_id(Cursor(), home)["c1"]
+
+
+def workspace(home: Path, name: str, folder: Any, *ids: str) -> None:
+    """Writes a workspace of the editor, which lists sessions."""
+    path = (home / EDITOR).parents[1] / "workspaceStorage" / name
+    path.mkdir(parents=True)
+    (path / "workspace.json").write_text(json.dumps({"folder": folder}))
+    with closing(sqlite3.connect(path / "state.vscdb")) as sql:
+        sql.execute("create table ItemTable (key text unique on conflict replace, value blob)")
+        listed = json.dumps({"allComposers": [{"composerId": id} for id in ids]})
+        sql.execute("insert into ItemTable values ('composer.composerData', ?)", (listed,))
+        sql.commit()
+
+
+@pytest.mark.parametrize(
+    ("uri", "folder"),
+    [
+        ("file:///home/mina/my%20shop", "/home/mina/my shop"),
+        ("file:///c%3A/Users/mina/shop", "c:/Users/mina/shop"),
+        ("vscode-remote://ssh-remote%2Bhost/home/mina/shop", ""),
+        ("file://server/share/shop", ""),
+        (5, ""),
+    ],
+)
+def test_a_session_of_the_editor_is_in_the_folder_of_its_workspace(
+    tmp_path: Path, uri: Any, folder: str
+) -> None:
+    workspace(tmp_path, "0a", "file:///home/mina/other", "c2")
+    workspace(tmp_path, "0b", uri, "c1")
+    (tmp_path / EDITOR).parents[1].joinpath("workspaceStorage/0b2").mkdir()
+    read = composer(tmp_path, {}, b1={"type": 1, "text": ASKED})
+    assert (read.prompts, read.facts.cwd) == ([ASKED], folder)
 
 
 def test_the_story(story: dict[str, Read]) -> None:
@@ -134,9 +168,8 @@ def test_the_folder_of_a_session_without_files_is_one_that_exists(tmp_path: Path
     (project / "src").mkdir(parents=True)
     name = str(project).strip("/").replace("/", "-").replace(".", "-").replace("_", "-")
     path = tmp_path / "home/.cursor/projects" / name / "agent-transcripts/a/a.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(message("user", "Look.")) + "\n")
-    assert read_all(tmp_path / "home")["a"].facts.cwd == str(project)
+    write_lines(path, message("user", "Look."))
+    assert by_id(Cursor(), tmp_path / "home")["a"].facts.cwd == str(project)
 
 
 def test_the_first_form_of_a_transcript(tmp_path: Path) -> None:
@@ -147,7 +180,7 @@ def test_the_first_form_of_a_transcript(tmp_path: Path) -> None:
         "assistant:\n[Thinking] hm\n\nI look.\n[Tool call] Shell\n  command: make test\n\n"
         "[Tool result] Shell\n\nassistant:\nNothing.\n"
     )
-    log = read_all(tmp_path)[TEXT]
+    log = by_id(Cursor(), tmp_path)[TEXT]
     assert log.prompts == ["What does this print?\nassistant:\nno"]
     assert log.answers == ["I look.", "Nothing."]
     assert log.calls == [("make test", "")]

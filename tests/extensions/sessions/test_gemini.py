@@ -1,4 +1,4 @@
-"""The reader of Gemini CLI: logs of messages, their older form, and and whose words these are."""
+"""The reader of Gemini CLI: logs of messages, their older form, and whose words these are."""
 
 import hashlib
 import json
@@ -7,23 +7,22 @@ from typing import Any
 
 import pytest
 
-from mimo.extensions.sessions.model import Kind, Progress, Role
+from mimo.extensions.sessions.model import Kind, Progress
 from mimo.extensions.sessions.readers.gemini import Gemini
-from tests.extensions.sessions.stories import (
+from tests.extensions.sessions.claude import Clients
+from tests.extensions.sessions.homes import (
+    ANSWERED,
     ASKED,
     COMMAND,
     CORRECTED,
     CWD,
-    DONE,
+    ERROR,
     FILE,
-    NOTE,
     OUTPUT,
     RENAMED,
-    RULES,
-    TITLE,
     Read,
-    index,
-    read,
+    by_id,
+    home_of,
     write_json,
     write_lines,
 )
@@ -31,7 +30,7 @@ from tests.extensions.sessions.stories import (
 ID = "5ac46628-0000-4000-8000-000000000001"
 HASH = hashlib.sha256(CWD.encode()).hexdigest()
 HEAD = {"sessionId": ID, "projectHash": HASH, "kind": "main", "startTime": "2026-11-05T09:00:00Z"}
-HOOK = f"<hook_context>{NOTE.replace('<', '&lt;').replace('>', '&gt;')}</hook_context>"
+STORY = [ASKED, f"replace {FILE}", COMMAND, ANSWERED, CORRECTED, RENAMED]
 FIRST = "session-2026-11-05T09-00-5ac46628.jsonl"
 
 
@@ -49,9 +48,7 @@ def call(name: str, output: str, status: str = "success", **args: str) -> dict[s
     return {"id": "1", "name": name, "args": args, "result": [answer], "status": status}
 
 
-CONTEXT = user("d0", f"<session_context>\nThis is the Gemini CLI.\n{RULES}</session_context>")
 EDIT = call("replace", "Successfully modified file", file_path=FILE, old_string="offset")
-TEST = call("run_shell_command", f"Exit code 1\n{OUTPUT}", command=COMMAND)
 
 
 def chats(home: Path, slug: str = "shop") -> Path:
@@ -62,41 +59,8 @@ def chats(home: Path, slug: str = "shop") -> Path:
     return folder
 
 
-def write_story(home: Path) -> Path:
-    """Writes a session that was resumed within its minute, and in another one."""
-    asked = user("u1", f"{HOOK}\n\n{ASKED}", HOOK)
-    answers = [
-        message("gemini", "g1", "", 2, toolCalls=[EDIT]),
-        message("gemini", "g2", "", 4, toolCalls=[TEST]),
-        message("gemini", "g3", DONE, 5),
-    ]
-    answer = {"functionResponse": {"id": "1", "name": "replace", "response": {"output": "ok"}}}
-    folder = chats(home)
-    write_lines(
-        folder / FIRST,
-        HEAD,
-        {"$set": {"messages": [CONTEXT]}},
-        asked,
-        {"$set": {"lastUpdated": "2026-11-05T09:00:01Z"}},
-        message("gemini", "g1", "", 2),
-        answers[0],
-        message("user", "t1", [answer], 3),
-        *answers[1:],
-        message("info", "i1", "The client was updated.", 6),
-        HEAD,
-        {"$set": {"sessionId": ID}},
-        {"$set": {"messages": [CONTEXT, asked, *answers]}},
-        user("u2", CORRECTED, second=101),
-        message("gemini", "g4", [{"text": "hm", "thought": True}, {"text": RENAMED}], 102),
-        {"$set": {"summary": TITLE, "memoryScratchpad": {"touchedPaths": ["orders/pages.py"]}}},
-    )
-    return write_lines(
-        folder / "session-2026-11-05T10-30-5ac46628.jsonl", HEAD, {"$set": {"messages": [CONTEXT]}}
-    )
-
-
 def read_one(home: Path) -> Read:
-    (session,) = read(Gemini(), home)
+    (session,) = by_id(Gemini(), home).values()
     return session
 
 
@@ -106,25 +70,10 @@ def of_messages(home: Path, *records: Any) -> Read:
 
 
 class TestWords:
-    def test_a_session_has_the_words_of_the_user_and_the_agent_alone(self, tmp_path):
-        write_story(tmp_path)
-
-        session = read_one(tmp_path)
-
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
-        assert session.of(Role.AGENT) == [DONE, RENAMED]
-        assert session.of(Role.TOOL) == [f"replace {FILE}", COMMAND]
-        assert session.files == [FILE]
-        assert session.errors == ["1 failed in 0.10s"]
-        assert session.facts.title == TITLE
-        assert session.facts.cwd == CWD
-        assert session.facts.kind is Kind.MAIN
-        assert session.unknown == 0
-
     def test_the_last_message_of_an_id_counts(self, tmp_path):
         session = of_messages(tmp_path, user("u1", "Use ta"), user("u1", "Use tabs, please."))
 
-        assert session.of(Role.USER) == ["Use tabs, please."]
+        assert session.prompts == ["Use tabs, please."]
 
     def test_a_rewind_takes_back_a_message_and_all_after_it(self, tmp_path):
         session = of_messages(
@@ -137,8 +86,8 @@ class TestWords:
             user("u3", CORRECTED),
         )
 
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
-        assert session.of(Role.AGENT) == []
+        assert session.prompts == [ASKED, CORRECTED]
+        assert session.answers == []
 
     def test_what_a_compression_took_out_of_the_history_stays(self, tmp_path):
         summary = user("s1", "<state_snapshot>\nThe user asked for tabs.\n</state_snapshot>")
@@ -146,25 +95,25 @@ class TestWords:
         session = of_messages(
             tmp_path,
             user("u1", ASKED),
-            message("gemini", "g1", DONE),
+            message("gemini", "g1", ANSWERED),
             user("u2", CORRECTED),
             {"$set": {"messages": [summary, reply, user("u2", CORRECTED)]}},
             message("gemini", "g2", RENAMED),
         )
 
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
-        assert session.of(Role.AGENT) == [DONE, RENAMED]
+        assert session.prompts == [ASKED, CORRECTED]
+        assert session.answers == [ANSWERED, RENAMED]
 
     def test_a_copy_of_the_history_with_new_ids_is_no_second_history(self, tmp_path):
         session = of_messages(
             tmp_path,
             user("u1", ASKED),
-            message("gemini", "g1", DONE),
-            {"$set": {"messages": [user("v1", ASKED), message("gemini", "h1", DONE)]}},
+            message("gemini", "g1", ANSWERED),
+            {"$set": {"messages": [user("v1", ASKED), message("gemini", "h1", ANSWERED)]}},
         )
 
-        assert session.of(Role.USER) == [ASKED]
-        assert session.of(Role.AGENT) == [DONE]
+        assert session.prompts == [ASKED]
+        assert session.answers == [ANSWERED]
 
     def test_the_prompt_as_it_was_typed_counts_without_the_files_that_it_names(self, tmp_path):
         session = of_messages(
@@ -172,15 +121,15 @@ class TestWords:
             user("u1", "Read @a.py", "--- Content from a.py ---", displayContent="Read @a.py"),
         )
 
-        assert session.of(Role.USER) == ["Read @a.py"]
+        assert session.prompts == ["Read @a.py"]
 
     @pytest.mark.parametrize(
         ("output", "error"),
         [
-            (f"Output: {OUTPUT}\nExit Code: 1\nProcess Group PGID: 7", "1 failed in 0.10s"),
+            (f"Output: {OUTPUT}\nExit Code: 1\nProcess Group PGID: 7", ERROR),
             (
                 f"<untrusted_context>\nOutput: {OUTPUT}\nExit Code: 2\n</untrusted_context>",
-                "1 failed in 0.10s",
+                ERROR,
             ),
             ("Output: (empty)\nError: spawn no\nExit Code: 127", "spawn no"),
             (
@@ -208,20 +157,23 @@ class TestWords:
 
 class TestFiles:
     def test_two_files_of_a_session_are_one_session(self, tmp_path):
-        write_story(tmp_path)
-
+        clients = Clients(tmp_path, "gemini")
+        home_of("gemini", clients.home)
         for _ in range(2):
-            sessions, words = index(Gemini(), tmp_path, tmp_path)
-            assert [session.native_id for session in sessions] == [ID]
-            assert words == [[ASKED, CORRECTED]]
+            clients.read()
+            assert clients.texts(ID) == STORY
 
     def test_a_file_without_turns_replaces_nothing_that_was_kept(self, tmp_path):
-        second = write_story(tmp_path)
-        index(Gemini(), tmp_path, tmp_path)
-        (chats(tmp_path) / FIRST).unlink()
+        clients = Clients(tmp_path, "gemini")
+        home_of("gemini", clients.home)
+        clients.read()
+        folder = chats(clients.home)
+        (folder / FIRST).unlink()
+        second = folder / FIRST.replace("09-00", "10-30")
         second.write_text(f"{second.read_text()}\n")
+        clients.read()
 
-        assert index(Gemini(), tmp_path, tmp_path)[1] == [[ASKED, CORRECTED]]
+        assert clients.texts(ID) == STORY
 
     def test_sessions_with_ids_that_begin_alike_stay_two(self, tmp_path):
         other = f"5ac46628{ID[8:].replace('1', '2')}"
@@ -232,9 +184,7 @@ class TestFiles:
             user("u2", CORRECTED),
         )
 
-        words = {
-            session.facts.native_id: session.of(Role.USER) for session in read(Gemini(), tmp_path)
-        }
+        words = {id: session.prompts for id, session in by_id(Gemini(), tmp_path).items()}
 
         assert words == {ID: [ASKED], other: [CORRECTED]}
 
@@ -242,18 +192,21 @@ class TestFiles:
     def test_a_file_with_another_name_is_read(self, tmp_path, name):
         write_lines(chats(tmp_path) / name, HEAD, user("u1", ASKED))
 
-        assert read_one(tmp_path).of(Role.USER) == [ASKED]
+        assert read_one(tmp_path).prompts == [ASKED]
 
     def test_a_session_of_the_older_form_has_the_project_of_its_hash(self, tmp_path):
         folder = tmp_path / ".gemini"
         write_json(folder / "projects.json", {"projects": {"/home/mina": "mina", CWD: "shop"}})
-        older = {**HEAD, "messages": [message("user", "a", ASKED), message("gemini", "b", DONE)]}
+        older = {
+            **HEAD,
+            "messages": [message("user", "a", ASKED), message("gemini", "b", ANSWERED)],
+        }
         write_json(folder / "tmp" / HASH / "chats" / FIRST.replace("jsonl", "json"), older)
 
         session = read_one(tmp_path)
 
-        assert session.of(Role.USER) == [ASKED]
-        assert session.of(Role.AGENT) == [DONE]
+        assert session.prompts == [ASKED]
+        assert session.answers == [ANSWERED]
         assert session.facts.cwd == CWD
 
     def test_a_project_is_found_by_the_paths_that_its_session_names(self, tmp_path):
@@ -263,8 +216,8 @@ class TestFiles:
         assert read_one(tmp_path).facts.cwd == CWD
 
     def test_a_slug_is_explained_by_the_list_of_projects(self, tmp_path):
-        write_story(tmp_path)
-        (tmp_path / ".gemini" / "tmp" / "shop" / ".project_root").unlink()
+        of_messages(tmp_path, user("u1", ASKED))
+        (chats(tmp_path).parent / ".project_root").unlink()
         write_json(tmp_path / ".gemini" / "projects.json", {"projects": {"/srv/shop": "shop"}})
 
         assert read_one(tmp_path).facts.cwd == "/srv/shop"
@@ -275,14 +228,13 @@ class TestFiles:
 
         session = of_messages(tmp_path, user("u1", ASKED), user("u2", CORRECTED))
 
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
+        assert session.prompts == [ASKED, CORRECTED]
 
     def test_a_sub_agent_is_a_session_of_its_own(self, tmp_path):
-        write_story(tmp_path)
         head = {**HEAD, "sessionId": "general-1a", "kind": "subagent"}
         write_lines(chats(tmp_path) / ID / "general-1a.jsonl", head, user("u9", "List the files."))
 
-        _, session = sorted(read(Gemini(), tmp_path), key=lambda each: each.facts.parent)
+        session = read_one(tmp_path)
 
         assert session.facts.kind is Kind.SUBAGENT
         assert session.facts.parent == ID
@@ -290,55 +242,14 @@ class TestFiles:
         assert session.facts.cwd == CWD
         assert not session.turns[0].is_typed
 
-    def test_the_folder_of_the_client_can_be_moved(self, tmp_path):
-        write_story(tmp_path)
-
-        environment = {"GEMINI_CLI_HOME": str(tmp_path)}
-
-        assert len(read(Gemini(), tmp_path / "other", environment)) == 1
-        assert read(Gemini(), tmp_path / "other") == []
-
-    def test_resuming_names_the_id(self):
-        assert Gemini().resume(ID) == ("gemini", "--resume", ID)
-
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        "record",
-        [
-            {"id": 1, "type": "user"},
-            {"id": "x", "type": "user", "content": {"text": 5}},
-            {"id": "x", "type": "user", "content": None, "displayContent": [[], 1, None]},
-            {"id": "x", "type": "gemini", "toolCalls": {"a": 1}, "content": 5},
-            {"id": "x", "type": "gemini", "toolCalls": [1, {"args": [], "result": {"a": {}}}]},
-            {"id": "x", "type": "gemini", "toolCalls": [{"name": "replace", "args": {"path": 1}}]},
-            {"$set": 5},
-            {"$set": {"messages": [1, None, {"id": []}], "summary": {}, "sessionId": []}},
-            {"$rewindTo": []},
-            {"sessionId": ID, "messages": 5, "kind": 1, "projectHash": []},
-            [],
-            "x",
-            {"id": "x", "type": "of next month"},
-        ],
-    )
-    def test_values_of_other_types_are_skipped(self, tmp_path, record):
-        session = of_messages(tmp_path, user("u1", ASKED), record)
-
-        assert session.of(Role.USER) == [ASKED]
-
     def test_unknown_records_are_counted(self, tmp_path):
         session = of_messages(
             tmp_path, user("u1", ASKED), {"id": "x", "type": "new"}, {"$change": 1}, "x"
         )
 
         assert (session.records, session.unknown) == (5, 3)
-
-    @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe{\x00", b"[" * 100_000, b"null\n", b"5"])
-    @pytest.mark.parametrize("name", [FIRST, FIRST.replace("jsonl", "json")])
-    def test_a_file_that_is_not_json_has_no_turns(self, tmp_path, data, name):
-        (chats(tmp_path) / name).write_bytes(data)
-
-        assert all(not session.turns for session in read(Gemini(), tmp_path))
 
     def test_a_large_file_of_the_older_form_is_reported(self, tmp_path, monkeypatch):
         path = chats(tmp_path) / FIRST.replace("jsonl", "json")
@@ -356,12 +267,6 @@ class TestBadInput:
         assert 5 < len(session.turns) < 50
         assert session.unknown == 100 - len(session.turns)
 
-    def test_links_are_not_followed(self, tmp_path):
-        secret = write_lines(tmp_path / "secret", HEAD, user("u1", ASKED))
-        (chats(tmp_path) / FIRST).symlink_to(secret)
-
-        assert read(Gemini(), tmp_path) == []
-
     def test_a_deep_path_takes_linear_time(self, tmp_path):
         paths = {"file_path": "/a" * 2_000, "path": "/a" * 500_000}
         calls = [{"name": "replace", "args": paths}]
@@ -371,7 +276,7 @@ class TestBadInput:
         assert read_one(tmp_path).facts.cwd == ""
 
     def test_a_text_that_quotes_a_wrapping_is_the_users(self, tmp_path):
-        quoted = f"Why is <session_context> in {json.dumps(NOTE[:14])} here?"
+        quoted = f"Why is <session_context> in {json.dumps('<mind-context>')} here?"
         session = of_messages(tmp_path, user("u1", quoted))
 
-        assert session.of(Role.USER) == [quoted]
+        assert session.prompts == [quoted]

@@ -1,5 +1,6 @@
 """Earlier sessions below memories, in the background, in `mind status` and `mind doctor`."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -11,10 +12,12 @@ import pytest
 
 from mimo.call import Call, Caller, Surface
 from mimo.extensions.sessions import store
+from mimo.features.daemon.process import Loop
 from mimo.features.search.recall import summarise
 from mimo.features.upkeep.commands import config
 from mimo.frozen import replace
 from mimo.memory.model import Filter
+from mimo.mind import Mind
 from mimo.operations import earlier, encoding
 from mimo.operations.encoding import Encoding
 from mimo.operations.listening import Memory
@@ -69,6 +72,20 @@ def test_a_search_has_at_most_two_sessions(user: Path, project: Path, call: Call
         converse(user, number, project, f"{ASKED} Now for the time {number}", ANSWERED)
     do(call, "sessions index")
     assert len(do(call, "search", query="safari login time out").sessions) == 2
+
+
+def test_a_search_of_all_projects_has_the_sessions_of_all_of_them(
+    kept: Call, user: Path, tmp_path: Path
+) -> None:
+    converse(user, 2, tmp_path / "bank", "Why does redis time out?", "The pool is too small.")
+    do(kept, "sessions index")
+
+    assert do(kept, "search", query="redis time out pool").sessions is None
+    (row,) = do(kept, "search", query="redis time out pool", scope="all").sessions
+    assert (row.session, row.project) == ("session:cc-00000002#1", str(tmp_path / "bank"))
+    printed = run(kept, "search", "--scope", "all", "redis time out pool").out
+    assert "session:cc-00000002#1  Why does redis time out?" in printed
+    assert "bank" in printed
 
 
 def test_a_search_without_a_matching_session_has_no_field_for_them(kept: Call) -> None:
@@ -167,7 +184,7 @@ def test_the_first_installation_asks_for_sessions_and_for_the_request_to_the_age
     asked = answering(call, *answers)
     result = do(call, "install", client="claude-code")
     assert settings_of(call) == ["on" if answer == "yes" else "off" for answer in answers]
-    assert result.capture is (answers[1] == "yes")
+    assert result.capture is (True if answers[1] == "yes" else None)  # No is not asked again.
     assert "for you alone" in asked[0]
     assert "record what a session leaves" in asked[1]
 
@@ -227,6 +244,37 @@ def test_a_server_reads_new_transcripts_after_a_call_and_makes_them_searchable(
         with thread.pausing():
             assert ask(call, "status")[1]["sessions"] == 0
         until(lambda: bool(do(call, "search", query="safari login time out").sessions))
+
+
+def test_the_daemon_reads_new_transcripts_at_each_check_also_of_later_settings(
+    user: Path, call: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIND_BACKGROUND")
+    monkeypatch.setattr(encoding, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(encoding, "SESSIONS_SECONDS", 0.0)
+    monkeypatch.setattr("mimo.project.watch.changes", lambda *_, **__: iter(()))
+    loop = Loop(Mind(home=home, project=None, clock=call.mind.clock, environ={"HOME": str(user)}))
+
+    def number() -> int:
+        return len(do(call, "sessions", hidden=True).sessions)
+
+    try:
+        loop.check()
+        until(lambda: number() == 1)
+        converse(user, 2, project, "Why does the build fail?", "A test waits.")
+        loop.check()
+        until(lambda: number() == 2)
+        put(home / "config.toml", '[sessions]\nenabled = "off"\n')
+        converse(user, 3, project, "Which port is free?", "8080.")
+        loop.check()
+        put(home / "config.toml", '[sessions]\nenabled = "on"\n')
+        converse(user, 4, project, "Which host?", "The first.")
+        loop.check()
+        until(lambda: number() == 4)
+    finally:
+        loop.end()
+        loop.run()
+    assert not [each for each in threading.enumerate() if each.name == "encoding"]
 
 
 def test_a_server_without_the_right_to_sessions_reads_none(

@@ -9,23 +9,20 @@ from typing import Any
 
 import pytest
 
-from mimo.extensions.sessions.model import Kind, Progress, Role
+from mimo.extensions.sessions.model import Kind, Progress
 from mimo.extensions.sessions.readers import places
 from mimo.extensions.sessions.readers.opencode import OpenCode
-from tests.extensions.sessions.stories import (
+from tests.extensions.sessions.claude import Clients
+from tests.extensions.sessions.homes import (
     ASKED,
     COMMAND,
     CORRECTED,
     CWD,
-    DONE,
     FILE,
-    OUTPUT,
-    RENAMED,
-    RULES,
     TITLE,
     Read,
-    index,
-    read,
+    by_id,
+    home_of,
     write_json,
 )
 
@@ -62,25 +59,7 @@ def agent(*parts: Any, **data: Any) -> Message:
     return "assistant", data, parts
 
 
-FIRST = (
-    user(words(f'"{ASKED}"'), words(RULES, synthetic=True), words("x", ignored=True)),
-    agent(
-        {"type": "step-start"},
-        tool("edit", "Edit applied.", filePath=FILE, oldString="offset"),
-        {"type": "patch", "hash": "0", "files": [FILE, f"{CWD}/b.py"]},
-        tool("bash", OUTPUT, command=COMMAND, exit=1),
-        words(DONE),
-        {"type": "step-finish", "reason": "stop"},
-    ),
-)
-STORY = (
-    *FIRST,
-    user({"type": "compaction", "auto": True}),
-    agent(words(f"Summary: {ASKED}"), summary=True, mode="compaction"),
-    user(words("Continue if you have next steps", synthetic=True)),
-    user(words(CORRECTED), summary={"title": "Rename", "diffs": []}),
-    agent(words(RENAMED)),
-)
+STORY = (user(words(ASKED)), agent(words("Done.")), user(words(CORRECTED)))
 
 
 def folder_of(home: Path) -> Path:
@@ -128,24 +107,11 @@ def write_database(home: Path, *messages: Message, **columns: Any) -> Path:
 
 def of_messages(home: Path, *messages: Message, **columns: Any) -> Read:
     write_database(home, *messages, **columns)
-    (session,) = read(OpenCode(), home)
+    (session,) = by_id(OpenCode(), home).values()
     return session
 
 
 class TestWords:
-    def test_a_session_has_the_words_of_the_user_and_the_agent_alone(self, tmp_path):
-        session = of_messages(tmp_path)
-
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
-        assert session.of(Role.AGENT) == [DONE, RENAMED]
-        assert session.of(Role.TOOL) == [f"edit {FILE}", COMMAND]
-        assert session.files == [FILE, f"{CWD}/b.py"]
-        assert session.errors == ["1 failed in 0.10s"]
-        facts = session.facts
-        assert (facts.native_id, facts.cwd, facts.title) == ("ses_1", CWD, TITLE)
-        assert facts.kind is Kind.MAIN
-        assert session.unknown == 0
-
     @pytest.mark.parametrize(
         ("stored", "typed"),
         [
@@ -157,7 +123,7 @@ class TestWords:
         ],
     )
     def test_quotation_marks_around_a_prompt_are_the_clients(self, tmp_path, stored, typed):
-        assert of_messages(tmp_path, user(words(stored))).of(Role.USER) == [typed]
+        assert of_messages(tmp_path, user(words(stored))).prompts == [typed]
 
     def test_a_failed_tool_edits_nothing(self, tmp_path):
         failed = tool("edit", status="error", filePath=FILE)
@@ -168,10 +134,18 @@ class TestWords:
         assert session.errors == ["Error: oldString not found"]
 
     def test_files_without_a_call_are_kept(self, tmp_path):
-        session = of_messages(tmp_path, agent(words(DONE), {"type": "patch", "files": [FILE, 5]}))
+        patch = {"type": "patch", "files": [FILE, 5]}
+        session = of_messages(tmp_path, agent(words("x"), patch))
 
-        assert session.of(Role.TOOL) == [f"patch {FILE}"]
+        assert session.calls == [(f"patch {FILE}", "")]
         assert session.files == [FILE]
+
+    def test_files_that_no_call_names_are_those_of_the_last_call(self, tmp_path):
+        patch = {"type": "patch", "files": [FILE, "b.py"]}
+        calls = (tool("edit", filePath=FILE), patch, tool("bash", command=COMMAND))
+        session = of_messages(tmp_path, agent(*calls))
+
+        assert [turn.files for turn in session.turns] == [(FILE,), ("b.py",)]
 
     def test_a_title_that_nothing_was_chosen_for_is_none(self, tmp_path):
         session = of_messages(tmp_path, title="New session - 2026-11-05T09:00:00.000Z")
@@ -186,15 +160,12 @@ class TestWords:
         assert not session.turns[0].is_typed
 
     def test_of_a_fork_only_its_own_turns_are_kept(self, tmp_path):
-        sql = database(tmp_path)
-        add(sql, "ses_1", *STORY)
-        index(OpenCode(), tmp_path, tmp_path)
-        add(sql, "ses_2", *FIRST, user(words("And now the same for invoices.")))
-        sql.close()
+        clients = Clients(tmp_path, "opencode")
+        home_of("opencode", clients.home)
+        clients.read()
+        kept = {id: clients.texts(id) for id, each in clients.sessions().items() if each.copies}
 
-        _, prompts = index(OpenCode(), tmp_path, tmp_path)
-
-        assert sorted(prompts) == [["And now the same for invoices."], [ASKED, CORRECTED]]
+        assert kept == {"ses_0003": ["And now the same for invoices."]}
 
     def test_a_worktree_beside_its_project_belongs_to_it(self, tmp_path):
         session = of_messages(tmp_path, directory="/home/mina/.local/share/opencode/worktree/x")
@@ -207,7 +178,7 @@ class TestSources:
     def test_a_session_is_a_source_that_changes_with_it(self, tmp_path):
         sql = database(tmp_path)
         add(sql, "ses_1", *STORY)
-        add(sql, "ses_2", *FIRST, time_updated=TIME - 1)
+        add(sql, "ses_2", *STORY[:2], time_updated=TIME - 1)
         first, second = OpenCode().sources({}, tmp_path)
         add_message(sql, "ses_2", 2, user(words("More.")))
         sql.commit()
@@ -235,18 +206,9 @@ class TestSources:
         sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         add(sql, "ses_1", *STORY)
 
-        (session,) = read(OpenCode(), tmp_path)
+        (session,) = by_id(OpenCode(), tmp_path).values()
 
-        assert session.of(Role.USER) == [ASKED, CORRECTED]
-
-    def test_nothing_is_written_beside_a_database(self, tmp_path):
-        path = write_database(tmp_path)
-        former = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-
-        read(OpenCode(), tmp_path)
-
-        assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == former
-        assert list(former) == ["opencode.db"]
+        assert session.prompts == [ASKED, CORRECTED]
 
     def test_a_database_that_changes_while_it_is_read_is_reported(self, tmp_path):
         path = write_database(tmp_path)
@@ -264,23 +226,18 @@ class TestSources:
 
         assert list(OpenCode().read(source._replace(key="ses_9"), Progress())) == []
 
-    @pytest.mark.parametrize("name", ["opencode.db", "opencode-dev.db"])
-    def test_the_data_can_be_moved(self, tmp_path, name):
-        sql = database(tmp_path, name)
-        add(sql, "ses_1", *STORY)
-        sql.close()
-        path = folder_of(tmp_path) / name
+    @pytest.mark.parametrize(
+        ("name", "number"), [("", 1), ("opencode-dev.db", 1), ("{folder}", 1), (":memory:", 0)]
+    )
+    def test_another_database_can_be_named(self, tmp_path, name, number):
+        folder = folder_of(tmp_path)
+        path = write_database(tmp_path).rename(folder / "opencode-dev.db")
+        environment = {
+            "XDG_DATA_HOME": f"{folder.parent}",
+            "OPENCODE_DB": name.format(folder=path),
+        }
 
-        for environment in (
-            {"XDG_DATA_HOME": str(tmp_path / ".local" / "share")},
-            {"OPENCODE_DB": str(path)},
-            {"OPENCODE_DB": name, "XDG_DATA_HOME": str(tmp_path / ".local" / "share")},
-        ):
-            assert len(read(OpenCode(), tmp_path / "other", environment)) == 1
-        assert read(OpenCode(), tmp_path / "other", {"OPENCODE_DB": ":memory:"}) == []
-
-    def test_resuming_names_the_id(self):
-        assert OpenCode().resume("ses_1") == ("opencode", "-s", "ses_1")
+        assert len(list(OpenCode().sources(environment, tmp_path / "other"))) == number
 
 
 class TestOlderFiles:
@@ -300,12 +257,12 @@ class TestOlderFiles:
     def test_a_session_in_files_is_read(self, tmp_path):
         self.write(tmp_path)
 
-        (session,) = read(OpenCode(), tmp_path)
+        (session,) = by_id(OpenCode(), tmp_path).values()
 
         facts = session.facts
         assert (facts.native_id, facts.cwd, facts.title) == ("ses_old", CWD, "Config file")
-        assert session.of(Role.USER) == [ASKED]
-        assert session.of(Role.AGENT) == []
+        assert session.prompts == [ASKED]
+        assert session.answers == []
         assert session.files == [FILE]
         assert (session.records, session.unknown) == (6, 0)
 
@@ -323,7 +280,7 @@ class TestOlderFiles:
     def test_the_database_wins(self, tmp_path):
         self.write(tmp_path, "ses_1")
 
-        assert of_messages(tmp_path).of(Role.USER) == [ASKED, CORRECTED]
+        assert of_messages(tmp_path).prompts == [ASKED, CORRECTED]
 
     def test_while_the_database_is_not_readable_its_older_files_do_not_count(self, tmp_path):
         self.write(tmp_path)
@@ -340,12 +297,12 @@ class TestOlderFiles:
         write_json(storage / "message" / "ses_old" / "msg_4.json", value)
         write_json(storage / "part" / "msg_2" / "prt_2.json", value)
 
-        (session,) = read(OpenCode(), tmp_path)
+        (session,) = by_id(OpenCode(), tmp_path).values()
 
-        assert session.of(Role.USER) == [ASKED]
+        assert session.prompts == [ASKED]
         assert session.unknown == 2
         write_json(path, value)
-        assert read(OpenCode(), tmp_path)[0].of(Role.USER) == [ASKED]
+        assert by_id(OpenCode(), tmp_path)["ses_old"].prompts == [ASKED]
 
 
 class TestBadInput:
@@ -404,7 +361,7 @@ class TestBadInput:
                 sql.execute(f"ALTER TABLE session DROP COLUMN {column}")
         sql.close()
 
-        assert read(OpenCode(), tmp_path)[0].of(Role.USER) == [ASKED, CORRECTED]
+        assert by_id(OpenCode(), tmp_path)["ses_1"].prompts == [ASKED, CORRECTED]
 
     def test_a_locked_database_is_reported_soon(self, tmp_path):
         path = write_database(tmp_path)
@@ -425,23 +382,25 @@ class TestBadInput:
         sql.executemany("INSERT INTO session_message VALUES (?, 'ses_1', '{}')", [("a",), ("b",)])
         sql.commit()
 
-        (session,) = read(OpenCode(), tmp_path)
+        (session,) = by_id(OpenCode(), tmp_path).values()
 
         assert (session.records, session.unknown) == (2, 2)
 
     @pytest.mark.parametrize("time", ["soon", b"\xff", None, -1, 2**62, 1e300])
     def test_a_time_of_another_type_counts_as_none(self, tmp_path, time):
-        path = write_database(tmp_path, user(words(ASKED)))
+        clients = Clients(tmp_path, "opencode")
+        path = write_database(clients.home, user(words(ASKED)))
         with sqlite3.connect(path) as sql:
             for table in ("session", "message", "part"):
                 sql.execute(f"UPDATE {table} SET time_updated = ?", (time,))
             sql.execute("UPDATE message SET time_created = ?", (time,))
         sql.close()
 
-        (source,) = OpenCode().sources({}, tmp_path)
+        (source,) = OpenCode().sources({}, clients.home)
 
         assert source.mtime_ns == path.stat().st_mtime_ns
-        assert index(OpenCode(), tmp_path, tmp_path)[1] == [[ASKED]]
+        clients.read()
+        assert clients.texts("ses_1") == [ASKED]
 
     @pytest.mark.parametrize(
         "part",
@@ -462,13 +421,13 @@ class TestBadInput:
     def test_values_of_other_types_are_skipped(self, tmp_path, part, role):
         session = of_messages(tmp_path, user(words(ASKED)), (role, {}, [part]))
 
-        assert session.of(Role.USER) == [ASKED]
+        assert session.prompts == [ASKED]
         assert session.records == 4
 
     def test_a_long_part_is_skipped_unread(self, tmp_path):
         session = of_messages(tmp_path, user(words("x" * 8_000_001), words(ASKED)))
 
-        assert session.of(Role.USER) == [ASKED]
+        assert session.prompts == [ASKED]
         assert session.unknown == 1
 
     def test_a_link_to_a_database_is_not_followed(self, tmp_path):
@@ -476,4 +435,4 @@ class TestBadInput:
         folder_of(tmp_path).mkdir(parents=True)
         (folder_of(tmp_path) / "opencode.db").symlink_to(path)
 
-        assert read(OpenCode(), tmp_path) == []
+        assert by_id(OpenCode(), tmp_path) == {}

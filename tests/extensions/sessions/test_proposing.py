@@ -1,5 +1,6 @@
 """`mind sessions propose`, `accept` and `reject`, and proposals in a review."""
 
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from mimo.call import Call
 from mimo.errors import Invalid, NotFound
+from mimo.extensions.browse.app import Browser
 from mimo.extensions.sessions import drafts, store
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.model import Facts, Role, Turn
@@ -26,13 +28,13 @@ def user_call(home: Path, project: Path, request: pytest.FixtureRequest) -> Call
     """A memory of a user who turned sessions and proposals on, with one session."""
     put(home / "config.toml", ON)
     call: Call = request.getfixturevalue("call")
-    say(call, "11111111", RULE, "I prefer small pull requests, one app each")
+    say(call, "11111111", RULE, "I prefer small functions, one task each")
     return call
 
 
-def say(call: Call, id: str, *texts: str, days: float = -1) -> None:
-    """Keeps a session of the project."""
-    root = str(call.mind.project.root)
+def say(call: Call, id: str, *texts: str, days: float = -1, root: str = "") -> None:
+    """Keeps a session of the project, or of another one."""
+    root = root or str(call.mind.project.root)
     at = NOW + timedelta(days=days)
     turns = [Turn(role=Role.USER, text=text, at=at) for text in texts]
     facts = Facts(client="claude-code", native_id=id, cwd=root)
@@ -56,9 +58,46 @@ def test_an_accepted_proposal_is_an_approved_memory_with_its_source(user_call: C
     shown = do(user_call, "show", id=row.ids[0])
     assert shown.source == "session:cc-11111111#1"
     assert shown.trust is None or shown.trust == "trusted"
-    assert texts(user_call) == ["I prefer small pull requests, one app each"]
+    assert texts(user_call) == ["I prefer small functions, one task each"]
     with pytest.raises(NotFound):
         do(user_call, "sessions accept", ids=[id])
+
+
+@pytest.mark.parametrize("text", [None, "Prices are in cents"])
+@pytest.mark.parametrize("removal", ["undo", "rm"])
+def test_a_proposal_waits_again_once_its_memory_is_gone(
+    user_call: Call, text: str | None, removal: str
+) -> None:
+    id = first(user_call)
+    (saved,) = do(user_call, "sessions accept", ids=[id], text=text).ids
+    assert len(texts(user_call)) == 1
+    do(user_call, removal, **({"id": saved} if removal == "rm" else {}))
+    assert do(user_call, "list").memories == ()
+    assert len(texts(user_call)) == 2
+    assert first(user_call) == id
+
+
+def test_a_proposal_is_saved_for_all_projects(user_call: Call) -> None:
+    id = first(user_call)
+    (file,) = do(user_call, "sessions accept", ids=[id], user=True).files
+    assert Path(file).exists()
+    assert do(user_call, "list").memories == ()
+    (row,) = do(user_call, "list", user=True).memories
+    assert row.title == "Prices are integers in cents, never floats"
+    assert len(texts(user_call)) == 1
+    do(user_call, "undo", user=True)
+    assert do(user_call, "list", user=True).memories == ()
+    assert first(user_call) == id
+
+
+def test_what_is_said_in_another_project_counts_as_repeated(
+    user_call: Call, tmp_path: Path
+) -> None:
+    say(user_call, "22222222", "please use pnpm, not npm in the monorepo")
+    say(user_call, "33333333", "again: pnpm, not npm", root=str(tmp_path / "other"))
+    assert do(user_call, "sessions propose").proposals[0].sessions == 2
+    reasons = [item.why for item in waiting(user_call, (Waiting.PROPOSAL,))]
+    assert "in 2 sessions, also of other projects (prefer)" in reasons
 
 
 def test_an_accepted_proposal_may_get_other_words(user_call: Call) -> None:
@@ -79,7 +118,7 @@ def test_an_accepted_proposal_may_get_other_words(user_call: Call) -> None:
 
 def test_what_a_memory_states_already_is_not_proposed(user_call: Call) -> None:
     do(user_call, "add", content="Prices are integers in cents, never floats.")
-    assert texts(user_call) == ["I prefer small pull requests, one app each"]
+    assert texts(user_call) == ["I prefer small functions, one task each"]
 
 
 def test_a_rejected_proposal_comes_again_only_if_it_is_said_again(user_call: Call) -> None:
@@ -157,13 +196,6 @@ def test_other_projects_propose_nothing_here(user_call: Call) -> None:
     assert ask(user_call, "sessions", "propose")[1]["proposals"] == []
 
 
-def test_the_list_is_printed_with_the_places(user_call: Call) -> None:
-    out = run(user_call, "sessions", "propose").out
-    assert "Prices are integers in cents, never floats" in out
-    assert "rule  session:cc-11111111#1" in out
-    assert "2 proposals" in out
-
-
 @pytest.mark.parametrize(
     ("action", "titles"),
     [("accept", ["Prices are in cents"]), ("reject", []), ("never", [])],
@@ -190,3 +222,20 @@ def test_the_browser_decides_on_proposals_by_single_keys(user_call: Call) -> Non
 
     browse(user_call, play)
     assert len(do(user_call, "list").memories) == 1
+
+
+def test_the_browser_changes_a_proposal_in_the_editor(
+    user_call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Browser, "suspend", lambda _: nullcontext())
+    monkeypatch.setattr("click.edit", lambda text, **_: f"{text}, ever\n")
+
+    async def play(screen: Screen) -> None:
+        await screen.press("r")
+        await screen.until("e  change")
+        await screen.press("e")
+        await screen.until("1/1")
+
+    browse(user_call, play)
+    (row,) = do(user_call, "list").memories
+    assert row.title == "Prices are integers in cents, never floats, ever"

@@ -14,11 +14,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.extensions.sessions.model import Progress, Reader, Role, Source, Unavailable
-from mimo.extensions.sessions.readers import CLIENTS, lines, parts, reader_of
-from mimo.extensions.sessions.readers.lines import source_of
+from mimo.extensions.sessions.model import Kind, Progress, Reader, Role, Unavailable
+from mimo.extensions.sessions.readers import CLIENTS, parts, reader_of, resuming
 from tests.conftest import read_tree
-from tests.extensions.sessions.homes import ASKED, FIXTURES, UNSAID, Read, home_of, read, sessions
+from tests.extensions.sessions.homes import (
+    ANSWERED,
+    ASKED,
+    COMMAND,
+    CORRECTED,
+    CWD,
+    ERROR,
+    FILE,
+    FIXTURES,
+    RENAMED,
+    TITLE,
+    UNSAID,
+    Read,
+    by_id,
+    home_of,
+    read,
+    sessions,
+    source,
+    without_zstd,
+)
+from tests.kit import put
+
+__all__ = ["without_zstd"]
+pytestmark = pytest.mark.usefixtures("without_zstd")
 
 HOSTILE: list[Any] = [
     *(None, True, 0, -1, 5, 1e308, float("inf"), float("nan"), 10**400, "", "x", "\0", "\ud800"),
@@ -48,9 +70,9 @@ def check(part_of: Read) -> None:
 def read_all(reader: Reader, home: Path) -> None:
     """Reads all that can be; what a reader may raise is what the caller reports."""
     with suppress(OSError, sqlite3.Error):
-        for source in list(reader.sources({}, home)):
+        for each in list(reader.sources({}, home)):
             with suppress(OSError, sqlite3.Error, Unavailable):
-                check(read(reader, source))
+                check(read(reader, each))
 
 
 @pytest.fixture(params=CLIENTS)
@@ -72,14 +94,75 @@ def test_a_session_has_the_users_words_and_none_of_a_program(client: str, tmp_pa
     assert not [(word, text) for word in UNSAID for text in prompts if word in text]
 
 
-@pytest.fixture(autouse=True)
-def with_zst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers of `.zst` behave as without a library, wherever the tests run."""
+@pytest.mark.parametrize(
+    ("client", "id", "edit", "title", "branch"),
+    [
+        ("codex", "019a0000-0000-7000-8000-000000000001", f"apply_patch {FILE}", "", "trunk"),
+        ("gemini", "5ac46628-0000-4000-8000-000000000001", f"replace {FILE}", TITLE, ""),
+        ("copilot", "f559dc29-0000-4000-8000-000000000001", f"edit {FILE}", TITLE, "trunk"),
+        ("opencode", "ses_0001", f"edit {FILE}", TITLE, ""),
+    ],
+)
+def test_the_story(
+    client: str, id: str, edit: str, title: str, branch: str, tmp_path: Path
+) -> None:
+    session = by_id(reader_of(client), home_of(client, tmp_path))[id]
+    assert session.prompts == [ASKED, CORRECTED]
+    assert session.answers == [ANSWERED, RENAMED]
+    assert session.calls == [(edit, ""), (COMMAND, ERROR)]
+    assert session.files == [FILE]
+    facts = session.facts
+    assert (facts.cwd, facts.kind, facts.title, facts.branch) == (CWD, Kind.MAIN, title, branch)
+    assert all(turn.is_typed and turn.at for turn in session.turns)
+    assert not session.unknown
 
-    def missing(name: str) -> Any:
-        raise ImportError(name)
 
-    monkeypatch.setattr(lines, "import_module", missing)
+@pytest.mark.parametrize(
+    ("client", "variable", "place"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude"),
+        ("codex", "CODEX_HOME", ".codex"),
+        ("gemini", "GEMINI_CLI_HOME", "."),
+        ("opencode", "XDG_DATA_HOME", ".local/share"),
+        ("opencode", "OPENCODE_DB", ".local/share/opencode/opencode.db"),
+        ("copilot", "COPILOT_HOME", ".copilot"),
+        ("cline", "CLINE_DIR", ".cline"),
+        ("cline", "CLINE_DATA_DIR", ".cline/data"),
+        ("cline", "CLINE_SESSION_DATA_DIR", ".cline/data/sessions"),
+        ("cursor", "CURSOR_CONFIG_DIR", ".cursor"),
+    ],
+)
+def test_the_files_of_a_client_can_be_moved(
+    client: str, variable: str, place: str, tmp_path: Path
+) -> None:
+    home, reader = home_of(client, tmp_path), reader_of(client)
+    below = [each for each in reader.sources({}, home) if each.path.is_relative_to(home / place)]
+    environment = {variable: str(home / place)}
+    assert list(reader.sources(environment, tmp_path / "nowhere")) == below != []
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        (".config", {}),
+        ("moved/config", {"XDG_CONFIG_HOME": "moved/config"}),
+        ("Library/Application Support", {}),
+        ("AppData/Roaming", {}),
+        ("moved/Roaming", {"APPDATA": "moved/Roaming"}),
+    ],
+    ids=["Linux", "Linux, moved", "macOS", "Windows", "Windows, moved"],
+)
+def test_the_editors_of_each_system_are_found(
+    tmp_path: Path, settings: str, environment: dict[str, str]
+) -> None:
+    user = tmp_path / settings
+    tasks = user / "Code/User/globalStorage/saoudrizwan.claude-dev/tasks"
+    put(tasks / "1/api_conversation_history.json", "[]")
+    put(user / "Cursor/User/globalStorage/state.vscdb", "")
+    moved = {name: str(tmp_path / value) for name, value in environment.items()}
+    for client in ("cline", "cursor"):
+        (task,) = reader_of(client).sources(moved, tmp_path)
+        assert user in task.path.parents
 
 
 def test_nothing_is_written(client: str, tmp_path: Path) -> None:
@@ -98,7 +181,7 @@ def test_nothing_is_written(client: str, tmp_path: Path) -> None:
 def test_sources_are_regular_files_below_the_folder(client: str, tmp_path: Path) -> None:
     home = home_of(client, tmp_path / "home")
     reader = reader_of(client)
-    before = {source.path for source in reader.sources({}, home)}
+    before = {each.path for each in reader.sources({}, home)}
     for path in before:
         other = tmp_path / "other" / path.parent.name
         other.mkdir(parents=True, exist_ok=True)
@@ -112,7 +195,7 @@ def test_sources_are_regular_files_below_the_folder(client: str, tmp_path: Path)
             loop.symlink_to(path.parent)
         if hasattr(os, "mkfifo") and not (fifo := path.with_name(f"fifo-{path.name}")).exists():
             os.mkfifo(fifo)
-    assert {source.path for source in reader.sources({}, home)} == before
+    assert {each.path for each in reader.sources({}, home)} == before
 
 
 def test_a_missing_folder_has_no_sources(client: str, tmp_path: Path) -> None:
@@ -121,13 +204,12 @@ def test_a_missing_folder_has_no_sources(client: str, tmp_path: Path) -> None:
 
 def test_a_source_that_is_missing_or_no_file_has_no_turns(client: str, tmp_path: Path) -> None:
     reader = reader_of(client)
-    for source in reader.sources({}, home_of(client, tmp_path)):
-        source.path.unlink()
-        for make in (lambda path: None, Path.mkdir):
-            make(source.path)
-            with suppress(OSError, sqlite3.Error, Unavailable):
-                assert not [turn for part in reader.read(source, Progress()) for turn in part.turns]
-        break
+    first = next(iter(reader.sources({}, home_of(client, tmp_path))))
+    first.path.unlink()
+    for make in (lambda path: None, Path.mkdir):
+        make(first.path)
+        with suppress(OSError, sqlite3.Error, Unavailable):
+            assert not [turn for part in reader.read(first, Progress()) for turn in part.turns]
 
 
 @given(data=st.data())
@@ -201,20 +283,14 @@ def two_steps(client: str, content: bytes, cut: int) -> None:
         for path, size in ((at_once, len(content)), (in_steps, cut)):
             path.parent.mkdir()
             path.write_bytes(content[:size])
-        whole = read(reader, _source(at_once))
-        first = read(reader, _source(in_steps))
+        whole = read(reader, source(at_once))
+        first = read(reader, source(in_steps))
         assert first.progress.offset <= cut
         with in_steps.open("ab") as file:
             file.write(content[cut:])
-        both = read(reader, _source(in_steps), first)
+        both = read(reader, source(in_steps), first)
         assert both == whole
-        assert read(reader, _source(in_steps), both).turns == both.turns
-
-
-def _source(path: Path) -> Source:
-    source = source_of(path)
-    assert source is not None
-    return source
+        assert read(reader, source(in_steps), both).turns == both.turns
 
 
 @pytest.mark.parametrize("client", GROWING)
@@ -252,26 +328,41 @@ def test_a_long_file_is_yielded_in_parts(
     story = max((FIXTURES / client).rglob("*.jsonl"), key=lambda path: path.stat().st_size)
     content = story.read_bytes()
     path.write_bytes(content)
-    whole = read(reader_of(client), _source(path))
+    whole = read(reader_of(client), source(path))
     monkeypatch.setattr(parts, "_TURNS", 2)
-    pieces = list(reader_of(client).read(_source(path), Progress()))
+    pieces = list(reader_of(client).read(source(path), Progress()))
     assert len(pieces) > 2
     assert [piece.replaces for piece in pieces] == [True] + [False] * (len(pieces) - 1)
-    assert read(reader_of(client), _source(path)) == whole
+    assert read(reader_of(client), source(path)) == whole
     for piece in pieces[:-1]:
-        since = reader_of(client).read(_source(path), piece.progress)
+        since = reader_of(client).read(source(path), piece.progress)
         rest = [turn for part in since for turn in part.turns]
         assert tuple(rest) == whole.turns[len(whole.turns) - len(rest) :]
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex"])
 @pytest.mark.parametrize("id", ["--help", "; rm -rf ~", "a b", "../x", "", "\ud800", "x" * 999])
 def test_an_id_that_is_none_has_no_command(client: str, id: str) -> None:
-    command = reader_of(client).resume(id)
-    assert not command if id else all(command)
+    assert resuming(client, id) == ()
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_session_is_continued_by_its_id(client: str) -> None:
-    id = "019a0000-0000-7000-8000-000000000001"
-    assert any(id in word for word in reader_of(client).resume(id)) or client == "cursor"
+UUID = "019a0000-0000-7000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("client", "id", "command"),
+    [
+        ("claude-code", UUID, f"claude --resume {UUID}"),
+        ("claude-code", "agent-0a1b2c3d", ""),
+        ("codex", UUID, f"codex resume {UUID}"),
+        ("gemini", UUID, f"gemini --resume {UUID}"),
+        ("opencode", "ses_1", "opencode -s ses_1"),
+        ("copilot", UUID, f"copilot --resume={UUID}"),
+        ("cline", "1793869200000_ab12c", "cline --id 1793869200000_ab12c"),
+        ("cline", "1764583200000", ""),  # A task, which is continued in the editor.
+        ("cursor", UUID, f"cursor-agent --resume={UUID}"),
+        ("cursor", "comp1", ""),
+        ("elsewhere", UUID, ""),
+    ],
+)
+def test_a_session_is_continued_by_its_id(client: str, id: str, command: str) -> None:
+    assert list(resuming(client, id)) == command.split()

@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
@@ -18,6 +21,7 @@ from mimo.extensions.sessions import store
 from mimo.extensions.sessions.model import Facts, Part, Progress, Role, Source, Turn
 from mimo.extensions.sessions.reading import Read, Reading, Selection, project_of
 from mimo.frozen import replace
+from tests.conftest import NOW
 from tests.extensions.sessions.claude import CWD, Clients, edited, said, text_of
 from tests.kit import repository
 
@@ -27,6 +31,16 @@ ONE, TWO = "11111111-1111", "22222222-2222"
 @pytest.fixture
 def clients(tmp_path: Path) -> Clients:
     return Clients(tmp_path)
+
+
+def test_a_folder_of_no_possible_name_and_a_time_of_no_number_stop_no_run(clients: Clients) -> None:
+    clients.write(ONE, said("a", "One", cwd=f"/{'x' * 300}"))
+    late = clients.write(TWO, said("b", "Two"))
+    os.utime(late, ns=(10**19, 10**19))
+    if late.stat().st_mtime_ns < 10**19:
+        pytest.skip("the file system has no such time")
+    assert clients.read() == Read(sources=2, turns=2)
+    assert clients.reading().behind() == 0
 
 
 # What changed.
@@ -130,7 +144,6 @@ def test_a_moved_transcript_is_the_same_session(clients: Clients) -> None:
     clients.read()
     assert clients.sessions() == {ONE: kept}
     with clients.store.reading() as sql:
-        assert sql is not None
         assert [each[0] for each in store.source_states(sql, "claude-code")] == [
             str(folder / path.name)
         ]
@@ -149,12 +162,6 @@ def test_a_smaller_copy_of_a_transcript_takes_nothing_away(clients: Clients) -> 
     clients.read()
     assert clients.texts(ONE)[-1] == "Three"
     assert clients.reading().behind() == 0
-
-
-def test_a_compressed_transcript_beside_the_plain_one_is_not_read(tmp_path: Path) -> None:
-    reading = _of_fake(tmp_path, {"a.jsonl": ["Plain"], "a.jsonl.zst": ["Compressed"]}, same="a")
-    assert reading.run().sources == 1
-    assert reading.behind() == 0
 
 
 CHANGES = st.lists(
@@ -214,7 +221,6 @@ def test_what_the_client_deleted_is_kept(clients: Clients) -> None:
 def test_sources_count_as_missing_after_an_hour_and_not_with_their_root(clients: Clients) -> None:
     def missing() -> int:
         with clients.store.reading() as sql:
-            assert sql is not None
             return store.summary(sql, clients.now)["claude-code"].missing
 
     paths = [clients.write(id, said(id, f"Said {id}")) for id in (ONE, TWO)]
@@ -272,6 +278,18 @@ def test_a_fork_with_new_ids_is_known_by_its_texts_also_if_of_a_fork(clients: Cl
     assert clients.sessions()[third].parent == TWO
 
 
+def test_a_record_with_an_equal_id_and_another_text_is_no_copy(clients: Clients) -> None:
+    clients.write(ONE, said("1", "Use keys", "Done", "Thanks"), hours_ago=3)
+    clients.write(TWO, said("1", "Use offsets", "Done", "Why?"), hours_ago=2)
+    clients.read()
+    assert clients.texts(ONE) == ["Use keys", "Done", "Thanks"]
+    assert clients.texts(TWO) == ["Use offsets", "Why?"]
+    clients.append(TWO, said("1", "Use both", minute=9))
+    clients.read()
+    assert clients.texts(TWO) == ["Use offsets", "Why?", "Use both"]
+    assert clients.sessions()[TWO].copies == 1
+
+
 def test_equal_first_prompts_alone_are_no_copies(clients: Clients) -> None:
     clients.write(ONE, said("a", "Review this", "It is good"), hours_ago=3)
     clients.write(TWO, said("b", "Review this", "It is bad"), hours_ago=2)
@@ -293,16 +311,6 @@ def test_a_forgotten_session_is_never_read_again_nor_its_turns_in_a_fork(clients
     assert ONE not in clients.sessions()
     assert clients.texts(TWO) == ["Own words"]
     assert clients.reading().behind() == 0
-
-
-def test_sub_agents_are_forgotten_with_their_session(clients: Clients) -> None:
-    clients.write(ONE, said("a", "Look for it", "Found"))
-    agent = said("g", "Find each use", "Two", sessionId=ONE, isSidechain=True)
-    clients.write(f"{ONE}/subagents/agent-7", agent)
-    clients.read()
-    assert clients.sessions()["agent-7"].parent == ONE
-    assert clients.forget([ONE]) == 2
-    assert clients.sessions() == {}
 
 
 def test_opting_out_removes_what_was_kept_and_opting_in_reads_it_again(clients: Clients) -> None:
@@ -507,12 +515,12 @@ def test_a_name_that_is_not_utf_8_stops_nothing(clients: Clients) -> None:
 
 
 class _Fake:
-    """A reader of files with a text in each line; `!` raises an error in the middle."""
+    """A reader of files with a text in each line; `!` and `?` raise an error in the middle."""
 
     client = "claude-code"
 
-    def __init__(self, folder: Path, same: str = "") -> None:
-        self.folder, self.same = folder, same
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def sources(self, environment: object, home: Path) -> Iterator[Source]:
         for path in sorted(self.folder.iterdir()):
@@ -520,7 +528,7 @@ class _Fake:
             yield Source(path, "", state.st_size, state.st_mtime_ns, state.st_ino)
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
-        facts = Facts(client=self.client, native_id=self.same or source.path.stem, cwd=CWD)
+        facts = Facts(client=self.client, native_id=source.path.stem, cwd=CWD)
         end = 0
         for line in source.path.read_text().splitlines(keepends=True):
             start, end = end, end + len(line)
@@ -528,21 +536,20 @@ class _Fake:
                 continue
             if line.strip() == "!":
                 raise RecursionError("too deep")
+            if line.strip() == "?":
+                source.path.with_name("missing").read_bytes()
             turn = Turn(role=Role.USER, text=line.strip())
             yield Part(facts, [turn], Progress(end), 1, 0, replaces=not start)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        return ()
 
-
-def _of_fake(tmp_path: Path, files: dict[str, list[str]], same: str = "") -> Reading:
+def _of_fake(tmp_path: Path, files: dict[str, list[str]]) -> Reading:
     clients = Clients(tmp_path)
     folder = tmp_path / "fake"
     folder.mkdir(exist_ok=True)
     for name, lines in files.items():
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
         clients.touch(folder / name, hours_ago=1 + len(lines))
-    reader = _Fake(folder, same)
+    reader = _Fake(folder)
     return Reading(clients.store, [reader], clients.selection, {}, clients.home, clients.now)
 
 
@@ -554,6 +561,13 @@ def test_a_reader_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -
     assert again.run().unreadable == 1
     _of_fake(tmp_path, {"a": ["One", "Now"], "b": ["Two"]}).run()
     assert Clients(tmp_path).texts("a") == ["One", "Now"]
+
+
+def test_files_that_cannot_be_read_for_one_reason_count_together(tmp_path: Path) -> None:
+    _of_fake(tmp_path, {"a": ["?"], "b": ["?"]}).run()
+    with Clients(tmp_path).store.reading() as sql:
+        problems = store.summary(sql, NOW)["claude-code"].problems
+    assert problems == {"No such file or directory": (2, str(tmp_path / "fake" / "a"))}
 
 
 def test_a_failure_in_a_rewritten_transcript_takes_nothing_away(tmp_path: Path) -> None:
@@ -582,6 +596,47 @@ def test_a_run_that_ends_between_two_parts_goes_on(tmp_path: Path, kept: int) ->
             reading.run()
     _of_fake(tmp_path, {}).run()
     assert Clients(tmp_path).texts("a") == ["One", "Two", "Three", "Four"]
+
+
+_KILLED = """
+import os, sys
+from pathlib import Path
+from mimo.extensions.sessions import store
+from tests.extensions.sessions.claude import Clients
+
+folder, name, calls = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+function, left = getattr(store, name), [calls]
+
+def last(*given, **named):
+    result = function(*given, **named)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), 9)
+    return result
+
+setattr(store, name, last)
+Clients(folder).read()
+"""
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+@pytest.mark.parametrize("name", ["put", "sum_up", "note_source"])
+def test_a_killed_run_loses_nothing_and_the_next_one_goes_on(
+    tmp_path: Path, name: str, calls: int
+) -> None:
+    clients = Clients(tmp_path)
+    for number in range(4):
+        clients.write(
+            f"s{number}", said(f"a{number}", f"Use {number}", "Done"), hours_ago=9 - number
+        )
+    command = [sys.executable, "-c", _KILLED, str(tmp_path), name, str(calls)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert len(clients.sessions()) == calls - 1  # As the transactions before it, and none in part.
+    clients.read()
+    assert [clients.texts(f"s{number}") for number in range(4)] == [
+        [f"Use {number}", "Done"] for number in range(4)
+    ]
+    assert clients.read() == Read()
 
 
 def test_one_process_reads_at_a_time(clients: Clients) -> None:

@@ -13,6 +13,7 @@ from mimo.config import CLIENTS
 from mimo.errors import Invalid, LaterFormat, NotFound, StorageFailed
 from mimo.extensions.sessions import describing, indexing, readers, store, turning_on
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
+from mimo.extensions.sessions.readers.lines import WITHOUT_ZSTD
 from mimo.extensions.sessions.reading import Selection
 from mimo.extensions.sessions.store import SourceState
 from tests.conftest import NOW, make_store
@@ -50,6 +51,32 @@ def test_a_damaged_database_is_refused_and_stays(clients: Clients, damage: bytes
     assert "may be the only copy" in str(caught.value)
     assert "put a backup of it in its place" in str(caught.value.hint)
     assert clients.store.path.read_bytes() == spoiled
+
+
+def test_a_number_that_is_none_is_damage(clients: Clients) -> None:
+    clients.write("one", said("a", "Use keys"))
+    clients.read()
+    with clients.store.writing() as sql:
+        sql.execute("UPDATE sources SET inode = '12''6'")
+    with pytest.raises(StorageFailed):
+        clients.reading().run()
+
+
+def test_damage_that_a_use_within_another_finds_is_stated_with_the_file(clients: Clients) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.read()
+    with closing(sqlite3.connect(clients.store.path)) as sql:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'sources'"
+        (page,) = sql.execute(query).fetchone()
+        (size,) = sql.execute("PRAGMA page_size").fetchone()
+    clients.store.close()
+    with clients.store.path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    for use in (clients.store.reading, clients.store.writing):
+        with pytest.raises(StorageFailed, match="may be the only copy") as caught, use():
+            clients.reading().behind()
+        assert str(clients.store.path) in str(caught.value)
 
 
 def test_a_database_of_a_later_version_is_refused_and_stays(clients: Clients) -> None:
@@ -108,7 +135,6 @@ def test_sessions_are_found_by_id_its_beginning_and_the_client_s_id(clients: Cli
         clients.write(id, said(id, f"Said {id}"))
     clients.read()
     with clients.store.reading() as sql:
-        assert sql is not None
         ids = {each.native_id: each.id for each in store.sessions(sql)}
         assert ids == {
             "33331111-1111": "cc-311111111",
@@ -122,6 +148,16 @@ def test_sessions_are_found_by_id_its_beginning_and_the_client_s_id(clients: Cli
             store.find(sql, "cc-")
         with pytest.raises(NotFound):
             store.find(sql, "cc-%")
+
+
+def test_a_greeting_is_the_title_only_until_there_are_more_words(clients: Clients) -> None:
+    clients.write(ONE, said("a", "hi", "Hello!"))
+    clients.write(TWO, said("b", "결제 오류", "Which?", "The one of today, at the terminal"))
+    clients.read()
+    assert [each.title for each in clients.sessions().values()] == ["결제 오류", "hi"]
+    clients.append(ONE, said("c", "Set up the deployment", "Done.", "Now pin it", minute=5))
+    clients.read()
+    assert clients.sessions()[ONE].title == "Set up the deployment"
 
 
 def test_ids_hold_only_letters_and_digits_of_hostile_ones(clients: Clients) -> None:
@@ -143,7 +179,7 @@ def test_numbers_stay_with_equal_turns_of_long_sessions(clients: Clients) -> Non
         numbers = store.numbers(sql, key)
         assert store.put(sql, key, turns, 0, numbers) == (3_000, False)
         assert store.put(sql, key, turns[5:], 0, numbers) == (3_000, False)
-        assert store.last_number(sql, key) == 3_000
+        assert store.end_of(sql, key) == (3_000, 0)
 
 
 # What doctor reports.
@@ -164,15 +200,15 @@ def lines(call: Call) -> list[str]:
     return [f"{line.message} | {line.hint}" for line in describing.described(call.mind)]
 
 
-def test_nothing_is_described_while_sessions_are_off(call: Call) -> None:
-    assert describing.described(call.mind) == ()
-
-
 def test_the_state_of_each_client_is_described(mind: Call) -> None:
     assert lines(mind) == [
         "sessions are on, and none was read yet | read them with `mind sessions index`"
     ]
     kept = indexing.sessions_of(mind.mind).store
+    with kept.exclusive():
+        pass
+    os.utime(kept.lock, (0, mind.mind.now().timestamp()))
+    assert lines(mind) == ["0 sessions; last read on 2026-11-20 at 15:30 | "]
     with kept.exclusive(), kept.writing() as sql:
         facts = Facts(client="codex", native_id="x")
         key = store.key_of(sql, facts, make=True)
@@ -181,8 +217,13 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
         store.sum_up(sql, key, facts, CWD, at=0, copies=0)
         state = SourceState(Source(Path("/1")), "codex", "x", Progress(), b"", 100, 31)
         store.note_source(sql, state)
-        store.note_source(sql, state._replace(source=Source(Path("/2")), problem="no zstd"))
-        store.note_source(sql, state._replace(source=Source(Path("/3")), problem="no zstd"))
+        store.note_source(sql, state._replace(source=Source(Path("/2")), problem=WITHOUT_ZSTD))
+        store.note_source(sql, state._replace(source=Source(Path("/3")), problem=WITHOUT_ZSTD))
+        denied = state._replace(source=Source(Path("/5")), problem="Permission denied")
+        store.note_source(sql, denied)
+        store.note_source(
+            sql, state._replace(source=Source(Path("/6 ghp_" + "a1" * 18)), problem="damaged")
+        )
         long_ago = mind.mind.now() - timedelta(days=1)
         store.note_source(sql, state._replace(source=Source(Path("/4")), missing_since=long_ago))
     os.utime(kept.lock, (0, mind.mind.now().timestamp()))
@@ -190,7 +231,18 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
         "1 session of codex, 2.5 MB of text; last read on 2026-11-20 at 15:30 | ",
         "1 transcript of codex deleted since; what was read of them is kept | ",
         "31 % of the records of codex are unknown | update mind: the client changed its form",
-        "2 transcripts of codex can't be read: no zstd | they are tried again at each run",
+        (
+            "1 transcript of codex can't be read: Permission denied (`/5`)"
+            " | give yourself the right to read it, if you want to keep it; each run tries again"
+        ),
+        (
+            "1 transcript of codex can't be read: damaged (`/6 [REDACTED:github_token]`)"
+            " | what is before the damage is kept; each run tries again"
+        ),
+        (
+            f"2 transcripts of codex can't be read: {WITHOUT_ZSTD} (such as `/2`)"
+            " | pip install './mimo[zstd]' beside the checkout; each run tries again"
+        ),
     ]
 
 
@@ -207,8 +259,7 @@ def test_a_damaged_transcript_that_is_left_out_is_not_described(clients: Clients
 
 
 def test_every_client_with_a_reader_can_be_named() -> None:
-    assert set(readers.CLIENTS) <= set(CLIENTS)
-    assert set(CLIENTS) == set(store.PREFIXES)
+    assert set(readers.CLIENTS) == set(CLIENTS)
 
 
 def test_settings_select_what_is_kept(mind: Call) -> None:
@@ -221,6 +272,17 @@ def test_settings_select_what_is_kept(mind: Call) -> None:
     assert selection.keep == timedelta(days=10)
     put(mind.mind.home / "config.toml", '[sessions]\nenabled = "on"\nclients = ["codexx"]\n')
     assert "codexx" in selected(mind).problem
+
+
+def test_a_folder_is_left_out_by_the_name_of_a_link_to_it_too(mind: Call, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    do(mind, "config", key="sessions.exclude", value=f"{tmp_path / 'link'}, relative")
+    for name in ("link", "private"):
+        assert not selected(mind).admits(str(tmp_path / name / "shop"))
+    assert selected(mind).admits(str(Path.cwd() / "relative"))
+    do(mind, "config", key="sessions.exclude", value="~nobody-of-this-name/x")
+    with pytest.raises(Invalid, match="unknown user"):
+        selected(mind)
 
 
 OFF = 'format = 1\n\n[sessions]\nproject = "off"\n'

@@ -4,12 +4,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import MCPError
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.schema import input_schema
 from mimo.call.table import all_commands
 from mimo.errors import Denied, NotFound
+from mimo.extensions.team import tokens
 from mimo.extensions.team.tokens import Member, Scope, digest_of
 from mimo.features.procedures.calling import run_command
 from mimo.operations.invoke import invoke
@@ -17,6 +20,7 @@ from tests import kit
 from tests.claude_sessions import claude_code
 from tests.conftest import NOW
 from tests.extensions.sessions.talks import LONG, kept, user
+from tests.extensions.team.over_http import TOKEN, served
 from tests.kit import do, put
 
 __all__ = ["kept", "user"]
@@ -40,6 +44,8 @@ def test_a_query_finds_places_whose_reference_shows_the_turns_there(kept: Call) 
     assert [turn.n for turn in part.turns] == [1, 2, 3, 4, 5, 6]
     assert [turn.at is None for turn in part.turns] == [False, True, True, True, False, True]
     assert part.session.title.startswith("Let's use keyset")
+    assert part.turns[1].content == "edited orders/pages.py"
+    assert part.turns[1].files is None
     assert part.total == 6
 
 
@@ -74,6 +80,45 @@ def test_no_client_over_http_and_no_procedure_gets_words_of_sessions(kept: Call)
     assert not any("sessions" in text or "cc-" in text for text in kit.client(kept, talk))
     answer = run_command(kept, "recall_memory", {"query": "keyset pagination"})
     assert "cc-" not in str(answer)
+
+
+@pytest.mark.parametrize("is_team", [False, True])
+def test_nothing_that_a_server_over_http_answers_has_words_of_sessions(
+    user: Path, call: Call, home: Path, is_team: bool
+) -> None:
+    do(call, "sessions index")
+    put(home / "config.toml", '[sessions]\nenabled = "on"\n[hook]\ncapture = "on"\n')
+    ann = Member(name="ann", email="a@b.org", scope=Scope.ADMIN, digest=digest_of(TOKEN))
+    tokens.write(home / "tokens.toml", [ann])
+    call.mind.close()
+    given = {"query": "pagination", "question": "pagination", "session": "cc-aaaaaaaa", "file": "x"}
+
+    async def talk(client: Any) -> str:
+        tools = (await client.list_tools()).tools
+        resources = (await client.list_resources()).resources
+        prompts = (await client.list_prompts()).prompts
+        texts = [repr(tools), repr(resources), repr(prompts)]
+        commands = "mind_sessions mind_sessions_list mind_sessions_show mind_sessions_propose"
+        for tool in tools:
+            about = {key: given[key] for key in tool.input_schema["properties"] if key in given}
+            texts.append(repr(await client.call_tool(tool.name, about)))
+        for name in commands.split():
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool(name, given)
+        for resource in resources:
+            texts.append(repr(await client.read_resource(resource.uri)))
+        for prompt in prompts:
+            about = {each.name: "pagination" for each in prompt.arguments or ()}
+            texts.append(repr(await client.get_prompt(prompt.name, about)))
+        return "\n".join(texts)
+
+    options = ("--tokens", str(home / "tokens.toml")) if is_team else ()
+    with served(home, "--toolsets", "all", *options) as server:
+        text = server.asked("auto", talk, "/shop")
+        text += httpx2.get(f"{server.base}/metrics", headers=server.headers()).text
+    assert "OFFSET took" not in text
+    assert "missing index" not in text
+    assert "session:cc-" not in text
 
 
 def test_a_pipe_lists_and_answers_it_while_sessions_are_on(

@@ -45,6 +45,50 @@ def test_a_prompt_that_only_asks_where_work_stopped_resumes_it(prompt: str) -> N
     assert classify(f"{prompt} in the payment form").intent is Intent.OTHER
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Did we do this before?",
+        "Last time we paged by key, didn't we",
+        "how did we solve that last time?",
+        "we fixed this last month; where?",
+        "What did we decide about auth last week?",
+        "page invoices as we did for orders",
+        "find it in an earlier session",
+        "전에 이거 고친 적 있어?",
+        "저번에 어떻게 했지?",
+        "지난주에 결정했던 방식이 뭐였지?",
+        "이전 세션에서 뭐라고 했어?",
+    ],
+)
+def test_a_question_about_earlier_work_names_sessions_while_they_are_on(prompt: str) -> None:
+    assert "mind_sessions" not in (classify(prompt).tools or ())
+    exposed = classify(prompt, has_sessions=True)
+    assert (exposed.intent, (exposed.tools or ("",))[0]) == (Intent.EARLIER, "mind_sessions")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "run the tests before you commit",
+        "I had to restart the server before it worked",
+        "did you run the tests?",
+        "make the report of last month",
+        "the session expires before the login",
+        "the previous session token is used again",
+        "did you check it once the build was green?",
+        "have you already run the tests",
+        "이전 세션 토큰을 지워",
+        "배포하기 전에 테스트를 실행해",
+        "지난주 보고서를 만들어",
+        "어제 작업 이어서 하자",
+        "let's continue where we were last time",
+    ],
+)
+def test_other_prompts_do_not_name_sessions(prompt: str) -> None:
+    assert classify(prompt, has_sessions=True) == classify(prompt)
+
+
 @pytest.mark.parametrize("prompt", ["ok go on", "keep going", "what's next?", "proceed"])
 def test_a_prompt_that_only_asks_to_go_on_resumes_nothing(prompt: str) -> None:
     assert classify(prompt).intent is Intent.OTHER
@@ -282,13 +326,15 @@ def test_a_value_out_of_range_is_no_exposure(root: Path, changed: dict[str, obje
 
 
 @pytest.mark.attack("repeated text takes quadratic time")
-@pytest.mark.parametrize("text", ["\n", "어제", ". \n", "please ", "어제 이어서 "])
+@pytest.mark.parametrize(
+    "text", ["\n", "어제", ". \n", "please ", "어제 이어서 ", "did we had ", "전 "]
+)
 @pytest.mark.parametrize("word", ["continue it all", "decide nothing", "choice"])
 def test_a_long_prompt_is_classified_in_linear_time(
     monkeypatch: pytest.MonkeyPatch, text: str, word: str
 ) -> None:
     monkeypatch.setattr("mimo.features.hooks.exposure._MAX_READ", 400_000)
-    assert_linear(lambda size: classify(text * (size // len(text)) + word))
+    assert_linear(lambda size: classify(text * (size // len(text)) + word, has_sessions=True))
     assert classify(text * 20_000 + word).confidence <= 0.5
 
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
-    UNREAD,
-    beginning,
+    blocks_of,
     files_in,
     inner,
-    items,
     mapping,
     moment,
-    opened,
     plain_id,
-    records,
     small,
     text,
 )
@@ -57,8 +54,7 @@ class ClaudeCode:
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the transcripts and those of sub-agents, newest first."""
-        moved = environment.get("CLAUDE_CONFIG_DIR", "")
-        folder = Path(moved) if moved else home / ".claude"
+        folder = Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude")
         yield from files_in(
             folder / "projects", "*/*.jsonl", "*/*/subagents/*.jsonl", "*/*/subagents/*/*.jsonl"
         )
@@ -73,25 +69,8 @@ class ClaudeCode:
             title=_description(source.path) if is_agent else "",
         )
         parts = Parts(facts, is_whole=not since.offset, state=since.state)
-        end = since.offset
-        with opened(source.path, source.inode) as file:
-            for record in beginning(file, end):
-                _learn(record, parts)
-            for value, after in records(file, end, _UNREAD_LINES):
-                parts.begin(end)
-                end = after
-                is_known = value is UNREAD or (
-                    value is not None and _take(value, parts, is_agent=is_agent)
-                )
-                if not is_known:
-                    parts.unknown += 1
-                yield from parts.many(end)
-        yield parts.grown(end)
-
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session; sub-agents have none."""
-        id = plain_id(native_id)
-        return ("claude", "--resume", id) if id and not id.startswith("agent-") else ()
+        take = partial(_take, is_agent=is_agent)
+        yield from parts.follow(source, since.offset, take, _learn, _UNREAD_LINES)
 
 
 def _description(path: Path) -> str:
@@ -151,7 +130,7 @@ def _offer_title(kind: str, title: str, parts: Parts) -> None:
 
 def _add_user(record: Mapping[str, Any], parts: Parts) -> None:
     content = inner(record, "message").get("content")
-    results = [block for block in _blocks(content) if text(block, "type") == "tool_result"]
+    results = [block for block in blocks_of(content) if text(block, "type") == "tool_result"]
     for block in results:
         if block.get("is_error") is True:
             parts.fail(text(block, "tool_use_id"), "\n".join(_texts(block.get("content"))))
@@ -185,7 +164,7 @@ def _add_agent(record: Mapping[str, Any], parts: Parts) -> None:
         return
     at, id = moment(record.get("timestamp")), plain_id(record.get("uuid"))
     texts: list[str] = []
-    for block in _blocks(message.get("content")):
+    for block in blocks_of(message.get("content")):
         kind = text(block, "type")
         if kind == "text":
             texts.append(text(block, "text"))
@@ -200,16 +179,9 @@ def _add_agent(record: Mapping[str, Any], parts: Parts) -> None:
     parts.answer("\n\n".join(texts), at, id)
 
 
-def _blocks(content: Any) -> Sequence[Any]:
-    """Returns the blocks of a message, whose content may be a text."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return items(content)
-
-
 def _texts(content: Any) -> list[str]:
     """Returns the texts of a message or a result."""
-    return [text(block, "text") for block in _blocks(content)]
+    return [text(block, "text") for block in blocks_of(content)]
 
 
 _ADDING: Mapping[str, Callable[[Mapping[str, Any], Parts], None]] = {

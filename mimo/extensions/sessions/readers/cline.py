@@ -14,6 +14,7 @@ from typing import Any
 from mimo.api import NamedTuple
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
+    blocks_of,
     files_in,
     inner,
     items,
@@ -91,20 +92,17 @@ class Cline:
             messages, facts = items(value, "messages"), _session_facts(source.path, value)
         if not isinstance(messages, list):
             raise OSError("not the messages of a session")
-        parts = Parts(facts, is_whole=True)
-        started = moment(_number(source.path.parent.name)) or moment(source.mtime_ns / 1e9)
+        parts = Parts(facts)
+        name = source.path.parent.name
+        started = moment(int(name)) if re.fullmatch("[0-9]{10,14}", name) else None
+        started = started or moment(source.mtime_ns / 1e9)
         for message in messages:
             parts.records += 1
             at = moment(inner(message).get("ts"))
             if not _take(message, parts, at or started):
                 parts.unknown += 1
-            yield from parts.full(Progress())
-        yield parts.rest(Progress())
-
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session; tasks are continued in the editor."""
-        id = plain_id(native_id)
-        return ("cline", "--id", id) if id and not id.isdecimal() else ()
+            yield from parts.full()
+        yield parts.rest()
 
     def _task_facts(self, path: Path) -> Facts:
         task = self._tasks_of(path.parents[2]).get(path.parent.name)
@@ -142,16 +140,9 @@ def _session_facts(path: Path, value: Any) -> Facts:
     )
 
 
-def _number(name: str) -> int | None:
-    return int(name) if re.fullmatch(r"[0-9]{10,14}", name) else None
-
-
 def _take(message: Any, parts: Parts, at: datetime | None) -> bool:
     """Adds the words and calls of a message; returns whether it has a known shape."""
-    content = inner(message).get("content")
-    blocks = items(content)
-    if isinstance(content, str):
-        blocks = [{"type": "text", "text": content}]
+    blocks = blocks_of(inner(message).get("content"))
     role, id = text(message, "role"), text(message, "id")
     if role == "user":
         _add_user(blocks, parts, at, id)
@@ -180,10 +171,7 @@ def _add_user(blocks: Sequence[Any], parts: Parts, at: datetime | None, id: str)
 
 
 def _texts(content: Any) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    blocks = items(content)
-    return [text(block, "text") or text(block, "result") for block in blocks]
+    return [text(block, "text") or text(block, "result") for block in blocks_of(content)]
 
 
 def _error(content: Any, *, is_error: bool) -> str | None:

@@ -17,16 +17,12 @@ from typing import Any
 from mimo.api import NamedTuple
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
-    UNREAD,
-    beginning,
     files_in,
     inner,
     items,
     mapping,
     moment,
-    opened,
     plain_id,
-    records,
     text,
 )
 from mimo.extensions.sessions.readers.parts import Parts, patched
@@ -78,8 +74,7 @@ class Codex:
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the rollouts, newest first; a compressed one only if there is no plain one."""
-        moved = environment.get("CODEX_HOME", "")
-        folder = Path(moved) if moved else home / ".codex"
+        folder = Path(environment.get("CODEX_HOME") or home / ".codex")
         self._databases = Path(environment.get("CODEX_SQLITE_HOME") or folder)
         places = ("sessions/*/*/*", "archived_sessions")
         names = [f"{place}/rollout-*.jsonl{end}" for place in places for end in ("", ".zst")]
@@ -94,40 +89,17 @@ class Codex:
         named = _NAME.match(source.path.name)
         facts = Facts(client=self.client, native_id=named[1] if named else "")
         parts = Parts(facts, is_whole=not since.offset, state=since.state)
-        place = _placeless if source.path.suffix == ".zst" else _placed
         if not parts.noted("title"):
             parts.correct(title=self._title(parts.facts.native_id))
-        end = since.offset
-        with opened(source.path, source.inode) as file:
-            for record in beginning(file, end):
-                _learn(record, parts)
-            for value, after in records(file, end, _UNREAD_LINES):
-                parts.begin(end)
-                end = after
-                if value is not UNREAD and (value is None or not _take(value, parts)):
-                    parts.unknown += 1
-                yield from map(place, parts.many(end))
-            yield place(parts.grown(end))
-
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("codex", "resume", id) if id else ()
+        for part in parts.follow(source, since.offset, _take, _learn, _UNREAD_LINES):
+            # The bytes of a compressed file are not those of its text.
+            yield part._replace(progress=Progress()) if source.path.suffix == ".zst" else part
 
     def _title(self, native_id: str) -> str:
         """Returns the title in the client's own database, which may be missing."""
         if self._titles is None:
             self._titles = _titles(self._databases) if self._databases else {}
         return self._titles.get(native_id, "")
-
-
-def _placed(part: Part) -> Part:
-    return part
-
-
-def _placeless(part: Part) -> Part:
-    """Returns a part of a compressed file, whose bytes are not those of the text."""
-    return part._replace(progress=Progress())
 
 
 def _titles(folder: Path) -> Mapping[str, str]:

@@ -10,16 +10,13 @@ from typing import Any
 
 from mimo.extensions.sessions.model import Facts, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
-    UNREAD,
     files_in,
     inner,
     items,
     mapping,
     moment,
-    opened,
     plain_id,
     read_json,
-    records,
     small,
     text,
 )
@@ -51,8 +48,7 @@ class Copilot:
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the newest form of each session: a folder, a file of events, or one of JSON."""
-        moved = environment.get("COPILOT_HOME", "")
-        folder = Path(moved) if moved else home / ".copilot"
+        folder = Path(environment.get("COPILOT_HOME") or home / ".copilot")
         seen = set()
         for place, pattern in (
             ("session-state", f"*/{_EVENTS}"),
@@ -70,25 +66,12 @@ class Copilot:
         parts = Parts(facts, is_whole=not since.offset, state=since.state)
         if source.path.suffix == ".json":
             _add_history(source, parts)
-            yield parts.rest(Progress())
+            yield parts.rest()
             return
         workspace = mapping(small(source.path.with_name("workspace.yaml")), "yaml")
-        parts.learn(cwd=text(workspace, "cwd"), title=text(workspace, "name"))
-        events, end = _Events(parts), since.offset
-        with opened(source.path, source.inode) as file:
-            for record, after in records(file, end):
-                parts.begin(end)
-                end = after
-                if record is not UNREAD and not (record and events.take(record)):
-                    parts.unknown += 1
-                yield from parts.many(end)
-        parts.correct(branch=text(workspace, "branch"), title=text(workspace, "name"))
-        yield parts.grown(end)
-
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("copilot", f"--resume={id}") if id else ()
+        about = {"branch": text(workspace, "branch"), "title": text(workspace, "name")}
+        parts.learn(cwd=text(workspace, "cwd"), **about)
+        yield from parts.follow(source, since.offset, _Events(about).take)
 
 
 _CONTEXTS = frozenset({"session.start", "session.resume", "session.context_changed"})
@@ -98,41 +81,46 @@ _CONTEXTS = frozenset({"session.start", "session.resume", "session.context_chang
 class _Events:
     """Adds the turns and facts of events to the parts of a session."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, about: Mapping[str, str]) -> None:
+        """Takes the facts that the client notes beside the events, and which are newer."""
+        self._about = about
         self._edits: dict[str, tuple[str, ...]] = {}
         """The files that calls edit by their arguments, until they end."""
 
-    def take(self, event: Mapping[str, Any]) -> bool:
+    def take(self, event: Mapping[str, Any], parts: Parts) -> bool:
         """Adds what an event contains; returns whether it has a known shape."""
         kind, data = text(event, "type"), inner(event, "data")
         at, id = moment(event.get("timestamp")), text(event, "id")
         is_of_agent = bool(text(event, "agentId") or text(data, "parentToolCallId"))
         if kind == "user.message":
             self._edits.clear()
-            if not is_of_agent and _is_typed(data):
-                self._parts.say(text(data, "content"), at, id)
+            is_sent = data.get("isAutopilotContinuation") is True
+            is_sent = is_sent or text(data, "source").startswith(_UNSAID)
+            if not (is_of_agent or is_sent):
+                parts.say(text(data, "content"), at, id)
         elif kind == "assistant.message":
             if not is_of_agent:
-                self._parts.answer(text(data, "content"), at, id, text(data, "messageId"))
+                parts.answer(text(data, "content"), at, id, text(data, "messageId"))
         elif kind == "tool.execution_start":
             if not is_of_agent:
                 key = text(data, "toolCallId")
                 line, self._edits[key] = _call(text(data, "toolName"), data.get("arguments"))
-                self._parts.call(line, at, id, id=key, is_repeated=True)
+                parts.call(line, at, id, id=key, is_repeated=True)
         elif kind == "tool.execution_complete":
-            self._complete(data, at, id)
+            self._complete(data, parts, at, id)
         elif kind in _CONTEXTS:
             context = inner(data, "context") or data
-            self._parts.learn(cwd=text(context, "cwd"))
-            self._parts.correct(branch=text(context, "branch"))
+            parts.learn(cwd=text(context, "cwd"))
+            parts.correct(branch=self._about["branch"] or text(context, "branch"))
         elif kind == "session.title_changed":
-            self._parts.correct(title=text(data, "title"))
+            parts.correct(title=self._about["title"] or text(data, "title"))
         else:
             return kind == "abort" or kind.partition(".")[0] in _FAMILIES
         return True
 
-    def _complete(self, data: Mapping[str, Any], at: datetime | None, id: str) -> None:
+    def _complete(
+        self, data: Mapping[str, Any], parts: Parts, at: datetime | None, id: str
+    ) -> None:
         """Adds the files and the error of a call; of a sub-agent's, only the files."""
         key = text(data, "toolCallId")
         has_failed = data.get("success") is False
@@ -140,12 +128,12 @@ class _Events:
         edited = tuple(filter(None, (text(edit, "path") for edit in items(data, "fileEdits"))))
         if files := edited or (() if has_failed else by_arguments):
             line = " ".join(("edit", *files))
-            self._parts.call(line, at, id, id=key, files=files, is_repeated=True)
+            parts.call(line, at, id, id=key, files=files, is_repeated=True)
         output = text(data, "result", "content")
         if has_failed or _exit_code(data, output) != 0:
-            self._parts.fail(key, text(data, "error", "message") or _EXIT.sub("", output))
+            parts.fail(key, text(data, "error", "message") or _EXIT.sub("", output))
         else:
-            self._parts.succeed(key)
+            parts.succeed(key)
 
 
 def _id_of(path: Path) -> str:
@@ -154,11 +142,6 @@ def _id_of(path: Path) -> str:
         return path.parent.name
     match = _OLD.fullmatch(path.stem)
     return match.group(1) if match else path.stem
-
-
-def _is_typed(data: Mapping[str, Any]) -> bool:
-    is_continued = data.get("isAutopilotContinuation") is True
-    return not is_continued and not text(data, "source").startswith(_UNSAID)
 
 
 def _call(name: str, arguments: Any) -> tuple[str, tuple[str, ...]]:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from mimo.api import replace
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LARGEST_FILE,
     LONGEST_LINE,
+    blocks_of,
     files_in,
     inner,
     items,
@@ -33,6 +36,7 @@ from mimo.extensions.sessions.readers.lines import (
 from mimo.extensions.sessions.readers.parts import Parts
 from mimo.extensions.sessions.readers.places import opened_database, settings_folders
 
+_STATE = "state.vscdb"
 _EDITORS = re.compile(
     r"(?:multi)?_?(?:str_?replace|edit(?:_?file|_?notebook)?|search_?replace|write|apply_?patch"
     r"|delete(?:_?file)?)(?:_v\d)?",
@@ -49,10 +53,12 @@ SELECT substr(key, 14), length(value),
     CASE WHEN json_valid(value) THEN coalesce(
         json_extract(value, '$.lastUpdatedAt'), json_extract(value, '$.createdAt')) END
 FROM cursorDiskKV WHERE key > 'composerData:' AND key < 'composerData;' AND value IS NOT NULL
+LIMIT 100000
 """
 _VALUE = f"""
 SELECT CASE WHEN length(value) <= {LONGEST_LINE} THEN value END FROM cursorDiskKV WHERE key = ?
 """
+_LISTED = "SELECT value FROM ItemTable WHERE key = 'composer.composerData'"
 _BLOBS = f"SELECT CASE WHEN length(data) <= {LONGEST_LINE} THEN data END FROM blobs ORDER BY rowid"
 
 
@@ -60,6 +66,10 @@ class Cursor:
     """Reads the sessions of Cursor's command line and editor."""
 
     client = "cursor"
+
+    def __init__(self) -> None:
+        """Knows no folder of a workspace yet."""
+        self._folders: dict[Path, Mapping[str, str]] = {}
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields each session once, in its best form; an unreadable database as a whole."""
@@ -79,15 +89,14 @@ class Cursor:
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
         """Yields the parts of a session, from its start."""
         path = source.path
-        if path.name == "state.vscdb":
+        if path.name == _STATE:
             with opened_database(path) as sql:
-                yield from _read_composer(sql, source)
+                for part in _read_composer(sql, source):
+                    yield self._in_workspace(part, path)
             return
         about = _about(path)
-        parts = Parts(
-            Facts(client=self.client, native_id=_id_of(path), title=text(about, "title")),
-            is_whole=True,
-        )
+        facts = Facts(client=self.client, native_id=_id_of(path), title=text(about, "title"))
+        parts = Parts(facts)
         created, updated = moment(about.get("createdAtMs")), moment(source.mtime_ns / 1e9)
         if path.name == "store.db":
             with opened_database(path) as sql:
@@ -100,14 +109,32 @@ class Cursor:
             with opened(path, source.inode) as file:
                 for record, _ in records(file):
                     _take(record, parts)
-                    for part in parts.full(Progress()):
+                    for part in parts.full():
                         yield _dated(_placed(part, path), created, updated)
-        yield _dated(_placed(parts.rest(Progress()), path), created, updated)
+        yield _dated(_placed(parts.rest(), path), created, updated)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session of the command line."""
-        id = plain_id(native_id)
-        return ("cursor-agent", f"--resume={id}") if re.fullmatch(r"[0-9a-f-]{36}", id) else ()
+    def _in_workspace(self, part: Part, path: Path) -> Part:
+        """Returns a part with the folder of the workspace that lists its session."""
+        if part.facts.cwd:
+            return part
+        storage = path.parents[1] / "workspaceStorage"
+        if storage not in self._folders:
+            self._folders[storage] = dict(_workspaces(storage))
+        cwd = self._folders[storage].get(part.facts.native_id, "")
+        return part._replace(facts=replace(part.facts, cwd=cwd))
+
+
+def _workspaces(storage: Path) -> Iterator[tuple[str, str]]:
+    """Yields the sessions of the editor's workspaces of one folder, each with that folder."""
+    for file in files_in(storage, "*/workspace.json"):
+        uri = urlsplit(text(mapping(small(file.path)), "folder"))
+        folder = re.sub(r"^/(?=[A-Za-z]:)", "", unquote(uri.path))
+        if uri.scheme != "file" or uri.netloc or not folder:
+            continue
+        with suppress(OSError, sqlite3.Error), opened_database(file.path.with_name(_STATE)) as sql:
+            (value,) = sql.execute(_LISTED).fetchone() or (None,)
+            for composer in items(mapping(value), "allComposers"):
+                yield text(composer, "composerId"), folder
 
 
 def _transcripts(root: Path) -> Iterator[Source]:
@@ -128,7 +155,7 @@ def _stores(root: Path) -> Iterator[Source]:
 
 def _composers(folder: Path) -> Iterator[Source]:
     """Yields the sessions of an editor's database, or the database if it can't be read."""
-    path = folder / "User" / "globalStorage" / "state.vscdb"
+    path = folder / "User" / "globalStorage" / _STATE
     if database := source_of(path):
         try:
             with opened_database(path) as sql:
@@ -212,10 +239,7 @@ def _take(record: Mapping[str, Any] | None, parts: Parts) -> None:
     """Adds the words and calls of a message, and counts it."""
     parts.records += 1
     message = inner(record, "message") or record
-    content = message.get("content") if message else None
-    blocks = items(content)
-    if isinstance(content, str):
-        blocks = [{"type": "text", "text": content}]
+    blocks = blocks_of(inner(message).get("content"))
     role = text(record, "role")
     if role == "user":
         _add_user(blocks, parts)
@@ -328,13 +352,11 @@ def _add_answer(words: str, parts: Parts) -> None:
             _add_call(name, arguments, parts)
             name, arguments = "", {}
         if label or not line.strip():
-            parts.answer("\n".join(answer), None, message="")
+            parts.answer("\n".join(answer), None)
             answer = []
             name = label[2].strip() if label and label[1] == "Tool call" else ""
         else:
             answer.append(line)
-    if name:
-        _add_call(name, arguments, parts)
 
 
 # The editor's database.
@@ -355,8 +377,7 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
             title=text(composer, "name"),
             cwd=text(composer, "workspaceIdentifier", "uri", "fsPath"),
             branch=text(composer, "createdOnBranch"),
-        ),
-        is_whole=True,
+        )
     )
     created = moment(composer.get("createdAt"))
     updated = moment(composer.get("lastUpdatedAt")) or created
@@ -367,9 +388,9 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
         parts.records += 1
         if not _add_bubble(bubble, id, parts):
             parts.unknown += 1
-        for part in parts.full(Progress()):
+        for part in parts.full():
             yield _dated(part, created, updated)
-    yield _dated(parts.rest(Progress()), created, updated)
+    yield _dated(parts.rest(), created, updated)
 
 
 def _add_bubble(bubble: Any, id: str, parts: Parts) -> bool:

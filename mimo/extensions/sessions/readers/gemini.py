@@ -95,13 +95,8 @@ class Gemini:
         parts.records, parts.unknown = log.records, log.unknown
         for id, message in log.messages.items():
             _add(parts, id, message)
-            yield from parts.full(Progress())
-        yield parts.rest(Progress())
-
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session; it works in the project's folder alone."""
-        id = plain_id(native_id)
-        return ("gemini", "--resume", id) if id else ()
+            yield from parts.full()
+        yield parts.rest()
 
 
 class _Call(NamedTuple):

@@ -28,8 +28,13 @@ LARGEST_FILE = 64_000_000
 LARGEST_DECOMPRESSED = 4_000_000_000
 """Bytes of a compressed transcript; a few bytes can stand for any number of zeros."""
 
+MOST_LINES = 2_000_000
+"""Lines of a transcript in a run; a few compressed bytes can stand for any number of them, too."""
+
 UNREAD: Mapping[str, Any] = {}
 """The value of a line of a known kind that was not parsed: it is too long, or not wanted."""
+
+WITHOUT_ZSTD = "reading `.zst` needs the package zstandard, or Python 3.14"
 
 _CHUNK = 1 << 20
 _BLANK = b"\0\t\r\n "
@@ -59,7 +64,8 @@ def source_of(path: Path, key: str = "") -> Source | None:
         return None
     if not stat.S_ISREG(state.st_mode):
         return None
-    return Source(path, key, state.st_size, state.st_mtime_ns, state.st_ino)
+    changed = min(state.st_mtime_ns, (1 << 63) - 1)  # SQLite knows no later.
+    return Source(path, key, state.st_size, changed, state.st_ino)
 
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:
@@ -143,7 +149,7 @@ def _decompressed(file: IO[bytes]) -> IO[bytes]:
             else:
                 stream = library.ZstdDecompressor().stream_reader(file, read_across_frames=True)
             return stream
-    raise Unavailable("reading `.zst` needs the package zstandard, or Python 3.14")
+    raise Unavailable(WITHOUT_ZSTD)
 
 
 def beginning(file: IO[bytes], offset: int) -> Iterator[Mapping[str, Any]]:
@@ -164,13 +170,15 @@ def records(
 ) -> Iterator[Line]:
     """Yields the whole lines from an offset on; a last line without an end waits.
 
-    Lines that begin as `unread` are not parsed.
+    Lines that begin as `unread` are not parsed. Raises `OSError` after `MOST_LINES`.
     """
     if file.seekable():
         file.seek(offset)
-    end = offset
+    end, left = offset, MOST_LINES
     while line := file.readline(LONGEST_LINE + 1):
-        end += len(line)
+        end, left = end + len(line), left - 1
+        if left < 0:
+            raise OSError("more lines than a transcript may have")
         if len(line) > LONGEST_LINE:
             piece = line
             while piece and not piece.endswith(b"\n"):
@@ -245,6 +253,11 @@ def items(value: Any, *keys: str) -> Sequence[Any]:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, list) else ()
+
+
+def blocks_of(content: Any) -> Sequence[Any]:
+    """Returns the blocks of a message, whose content may be a text."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
 
 
 def moment(value: Any) -> datetime | None:

@@ -116,11 +116,6 @@ class OpenCode:
         else:
             _sessions_of(source)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("opencode", "-s", id) if id else ()
-
 
 class _Message(NamedTuple):
     """A message with its parts, as both forms store them."""
@@ -173,8 +168,7 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
             repository=worktree if is_beside else "",
             title=_title(session),
             parent=plain_id(session.get("parent_id")),
-        ),
-        is_whole=True,
+        )
     )
     messages = sql.execute(_MESSAGES, (id,)).fetchall()
     if not messages:
@@ -216,26 +210,21 @@ def _read_files(source: Source) -> Iterator[Part]:
             cwd=text(session, "directory"),
             title=_title(session),
             parent=plain_id(text(session, "parentID")),
-        ),
-        is_whole=True,
+        )
     )
     yield from _parts_of(
         parts,
         (
-            _Message(file.path.stem, None, data, _files_in(storage / "part" / file.path.stem))
-            for file, data in _values_in(storage / "message" / source.path.stem)
+            _Message(id, None, data, list(_values_in(storage / "part" / id)))
+            for id, data in _values_in(storage / "message" / source.path.stem)
         ),
     )
 
 
-def _values_in(folder: Path) -> Iterator[tuple[Source, Mapping[str, Any] | None]]:
-    """Yields the files of a folder by their names, which begin with the time, and their objects."""
+def _values_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """Yields the ids of the files of a folder, in the order of time, and their objects."""
     for file in sorted(files_in(folder, "*.json")):
-        yield file, mapping(small(file.path, LONGEST_LINE))
-
-
-def _files_in(folder: Path) -> list[tuple[str, Mapping[str, Any] | None]]:
-    return [(file.path.stem, data) for file, data in _values_in(folder)]
+        yield file.path.stem, mapping(small(file.path, LONGEST_LINE))
 
 
 # Both forms.
@@ -259,22 +248,18 @@ def _parts_of(parts: Parts, messages: Iterable[_Message]) -> Iterator[Part]:
             is_typed = parts.facts.kind is Kind.MAIN
             parts.say("\n".join(filter(None, texts)), at, message.id, is_typed=is_typed)
         elif role == "assistant":
-            if not _is_summary(message.data):
+            is_summary = inner(message.data).get("summary") is True
+            if not is_summary and text(message.data, "mode") != "compaction":
                 _add_answer(parts, message.id, pieces, at)
         else:
             parts.unknown += 1
-        yield from parts.full(Progress())
-    yield parts.rest(Progress())
+        yield from parts.full()
+    yield parts.rest()
 
 
 def _is_said(piece: Mapping[str, Any]) -> bool:
     """Returns whether a part has words of the conversation, which the client did not add."""
     return text(piece, "type") == "text" and not (piece.get("synthetic") or piece.get("ignored"))
-
-
-def _is_summary(data: Any) -> bool:
-    """Returns whether a message is a summary of those before it."""
-    return inner(data).get("summary") is True or text(data, "mode") == "compaction"
 
 
 def _quoted(words: str) -> str:

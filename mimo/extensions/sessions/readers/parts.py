@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
 from mimo.api import DataError, NamedTuple, loads, replace
-from mimo.extensions.sessions.model import LONGEST_TEXT, Facts, Kind, Part, Progress, Role, Turn
+from mimo.extensions.sessions.model import (
+    LONGEST_TEXT,
+    Facts,
+    Kind,
+    Part,
+    Progress,
+    Role,
+    Source,
+    Turn,
+)
+from mimo.extensions.sessions.readers.lines import UNREAD, beginning, opened, records
 from mimo.extensions.sessions.readers.wrappings import last_line, without_notes, words_of
 
 _TURNS = 500
@@ -63,7 +73,7 @@ class _Mark(NamedTuple):
 class Parts:
     """Collects the turns of one session, and yields them in parts."""
 
-    def __init__(self, facts: Facts, *, is_whole: bool, state: str = "") -> None:
+    def __init__(self, facts: Facts, *, is_whole: bool = True, state: str = "") -> None:
         """Takes the known facts, and the state of the progress of the last part.
 
         `is_whole` if the source is read from its start.
@@ -254,14 +264,15 @@ class Parts:
 
     # Parts of a source that is read as a whole.
 
-    def full(self, progress: Progress) -> Iterator[Part]:
+    def full(self) -> Iterator[Part]:
         """Yields the turns so far as a part if they are many."""
         if len(self._turns) >= _TURNS:
-            yield self.rest(progress)
+            yield self.rest()
 
-    def rest(self, progress: Progress) -> Part:
+    def rest(self, offset: int = 0, state: str = "") -> Part:
         """Returns the turns that no part has yet."""
-        part = Part(self.facts, self._turns, progress, self.records, self.unknown, self._replaces)
+        counts, progress = (self.records, self.unknown), Progress(offset, state)
+        part = Part(self.facts, self._turns, progress, *counts, self._replaces)
         self._turns, self._calls, self._message = [], {}, ""
         self.records = self.unknown = 0
         self._replaces = False
@@ -269,21 +280,46 @@ class Parts:
 
     # Parts of a file that grows.
 
-    def begin(self, place: int) -> None:
-        """Begins the record at an offset of a file that is read in steps, and counts it."""
+    def follow(
+        self,
+        source: Source,
+        offset: int,
+        take: Callable[[Mapping[str, Any], Parts], bool],
+        learn: Callable[[Mapping[str, Any], Parts], None] | None = None,
+        unread: re.Pattern[bytes] | None = None,
+    ) -> Iterator[Part]:
+        """Yields the parts of a file of JSON lines from an offset on.
+
+        `take` adds a record, and returns whether it has a known shape. `learn` notes the facts that
+        earlier records state. Lines that begin as `unread` are not parsed.
+        """
+        with opened(source.path, source.inode) as file:
+            if learn:
+                for record in beginning(file, offset):
+                    learn(record, self)
+            for value, end in records(file, offset, unread):
+                self._begin(offset)
+                offset = end
+                if value is not UNREAD and (value is None or not take(value, self)):
+                    self.unknown += 1
+                yield from self._many(offset)
+            yield self._grown(offset)
+
+    def _begin(self, place: int) -> None:
+        """Begins the record at an offset, and counts it."""
         if self._mark is None or not (self._calls or self._suggested):
             turns = len(self._turns)
             self._mark = _Mark(turns, place, self._state, self.records, self.unknown)
         self.records += 1
 
-    def many(self, end: int) -> Iterator[Part]:
+    def _many(self, end: int) -> Iterator[Part]:
         """Yields the turns up to an offset as a part if they are many."""
         if len(self._turns) >= _TURNS and (not self._calls or len(self._turns) >= 4 * _TURNS):
             self._calls = {}
             if not self._suggested:
-                yield self.grown(end)
+                yield self._grown(end)
 
-    def grown(self, end: int) -> Part:
+    def _grown(self, end: int) -> Part:
         """Returns the turns up to an offset without those that a later record can change.
 
         Facts of later records are in it, and are learned again with them.
@@ -294,7 +330,7 @@ class Parts:
             self._turns = self._turns[: mark.turns]
             self.records, self.unknown = mark.records, mark.unknown
         self._state, self._mark = state._replace(facts=facts), None
-        return self.rest(Progress(end, _dumped(state)))
+        return self.rest(end, _dumped(state))
 
 
 _DIGESTS = ("prompts", "queued", "answered", "calls")

@@ -207,7 +207,6 @@ def ask(
             for words, narrowed, _ in _tries(text, asking, options):
                 empty = Found(hits=(), considered=0)
                 tries.append(_find(call, by_meaning, words, narrowed) if narrowed else empty)
-            refresh.note_vectors(call)
             listed = None
             if asking.way is not Way.SEARCH or asking.otherwise:
                 listed = list_for(call, text, asking, options, partial(_find, call, by_meaning))

@@ -327,7 +327,7 @@ class Index(Reader):
             index = cls(tables, vectors, embedder, owner, folder)
         except StorageFailed:
             return cls.in_memory(embedder)
-        from shutil import rmtree  # It loads five others, which most commands never need.
+        from shutil import rmtree  # It loads five others that most commands never need.
 
         with suppress(OSError):
             os.utime(tables)

@@ -616,14 +616,16 @@ class Index(Reader):
         if names == () or (names is None and self._vectors.state().complete == state):
             return
         from mimo.index.documents import document
-        from mimo.index.writing import missing_vectors
 
         needed = tracking.vector_names(sql) if names is None else {*names}
         with suppress(*FAILURES):
             missing = needed - self._vectors.known(needed)
             for keys in portions(tracking.memories_of(sql, missing)):
-                documents = [document(each) for each in rows.by_key(sql, keys).values()]
-                self._vectors.put(missing_vectors(documents, self._embedder, self._vectors))
+                made = map(document, rows.by_key(sql, keys).values())
+                named = (zip(each.unit_vectors, each.unit_texts, strict=True) for each in made)
+                texts = {name: text for pair in named for name, text in pair if name in missing}
+                vectors = self._embedder.encode_many([*texts.values()])
+                self._vectors.put(dict(zip(texts, vectors, strict=True)))
             if names is None:
                 self._vectors.note_complete(state)
             if missing:

@@ -22,7 +22,6 @@ from mimo.errors import (
 )
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
-from mimo.index.selection import count_unread
 from mimo.memory.model import Filter, topic_key
 from mimo.memory.naming import is_named, key_of
 from mimo.operations import refresh
@@ -142,6 +141,8 @@ def search(
     from mimo.when.question import understood
 
     check_length(text)
+    from mimo.index.selection import count_unread  # The completion of options needs no SQLite.
+
     asking, problem = understood(text, call.mind.local_now()), None
     pool = [ask(call, text, asking, options)]
     if with_user and (user := call.user()):
@@ -207,7 +208,6 @@ def ask(
             for words, narrowed, _ in _tries(text, asking, options):
                 empty = Found(hits=(), considered=0)
                 tries.append(_find(call, by_meaning, words, narrowed) if narrowed else empty)
-            refresh.note_vectors(call)
             listed = None
             if asking.way is not Way.SEARCH or asking.otherwise:
                 listed = list_for(call, text, asking, options, partial(_find, call, by_meaning))

@@ -61,7 +61,7 @@ def encode(call: Call) -> int:
     try:
         _fetch(call)
         return call.mind.index.make_meanings(
-            lambda done, total: call.advance("Comparing in context", done, total)
+            lambda done, total: call.advance("Reading for meaning", done, total)
         )
     finally:
         os.close(descriptor)

@@ -9,6 +9,7 @@ from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
+from mimo.index.meanings import count_missing
 from mimo.index.rows import Change, Request
 from mimo.index.vectors import SCHEMA
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
@@ -112,6 +113,7 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     assert answer.notice == (
         "305 of 405 memories are not yet read for their meaning; `mind index` does it now"
     )
+    assert unread(store) == 305
     store.close()
 
 
@@ -149,6 +151,22 @@ def test_vectors_are_made_once(index):
 
     write(index, {"tests": "The suite runs in two minutes"})
     assert index.make_meanings(lambda done, of: None) == 1
+
+
+def unread(index, *, with_private=True):
+    """Returns the number of unread memories, which needs no encoder."""
+    _, vectors = index.files()
+    return index.ask(count_missing, vectors, with_private=with_private)
+
+
+def test_unread_memories_are_counted_without_the_encoder(index):
+    write(index, {"plan": "A plan of our own"}, private=["plan"])
+    assert (unread(index), unread(index, with_private=False)) == (6, 5)
+
+    index.make_meanings(lambda done, of: None)
+    assert unread(index) == 0
+    write(index, {"tests": "The suite runs in two minutes"})
+    assert unread(index) == 1
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):

@@ -39,6 +39,9 @@ MOST_CHARACTERS = 4_000
 The amount of text is limited, not the time: equal stores give equal answers on any machine.
 """
 
+_JUST_ADDED = 3
+"""The number of newest memories whose beginnings are read first."""
+
 _MOST_READ = 100
 """The number of memories that are read for these texts, at most."""
 
@@ -221,14 +224,18 @@ class Meanings:
         lacking: Mapping[int, int],
         ranked: Sequence[Ranked],
     ) -> None:
-        """Makes some of the missing vectors: of the best units, then of the newest memories."""
+        """Makes some of the missing vectors: of the best units, then of the newest memories.
+
+        The very newest come first: a user who has just added them looks for them.
+        """
         best = [(match.key, match.unit) for match in ranked if match.key in lacking][:_MOST_READ]
+        newest = _in_order(sql, lacking)[:_MOST_READ]
+        best = [*((key, 0) for key in newest[:_JUST_ADDED]), *best]
         records = rows.by_key(sql, [key for key, _ in best])
         units = [document(records[key]).unit_texts[number] for key, number in best]
         texts = self._without_vector(units)
         if sum(map(len, texts)) < MOST_CHARACTERS:
-            newest = self.texts(sql, _in_order(sql, lacking)[:_MOST_READ])
-            texts = list(dict.fromkeys((*texts, *newest)))
+            texts = list(dict.fromkeys((*texts, *self.texts(sql, newest))))
         starts = accumulate(map(len, texts), initial=0)
         self.of([text for text, at in zip(texts, starts, strict=False) if at < MOST_CHARACTERS])
 

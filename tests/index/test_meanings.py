@@ -117,8 +117,10 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     store.close()
 
 
-def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+def test_a_search_of_a_longer_store_encodes_the_newest_and_the_best_units_by_words_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 80)
     store = Index.open(tmp_path / "long", open_embedder())
     store.encoder = packaged_encoder
     page = "\n\n".join(f"Step {n}: {'pour the water ' * 20}" for n in range(9))
@@ -139,9 +141,9 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
     )
     assert store.meanings
     made = store.meanings.vectors.known(name for name, _ in units)
-    assert [tokens for name, tokens in units if name in made] == [
-        tokens for _, tokens in units if "kettl" in tokens
-    ]
+    encoded = [tokens for name, tokens in units if name in made]
+    assert sorted(encoded[-3:]) == [f"port {n} i for worker {n}" for n in (0, 1, 10)]
+    assert encoded[:-3] == [tokens for _, tokens in units if "kettl" in tokens]
     store.close()
 
 

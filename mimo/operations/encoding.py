@@ -1,4 +1,4 @@
-"""Making the encoder's vectors, by which memories are compared in context, and other quiet work.
+"""Reading memories for their meaning, which makes the vectors of the encoder, and other quiet work.
 
 A search makes a few, and `mind index` makes all. A server and the daemon make them in a thread,
 while no call runs; if they are the user's own, they then read transcripts of earlier sessions. No

@@ -63,6 +63,9 @@ def encode(call: Call) -> int:
         return call.mind.index.make_meanings(
             lambda done, total: call.advance("Reading for meaning", done, total)
         )
+    except KeyboardInterrupt as error:
+        error.add_note("what was read is kept")
+        raise
     finally:
         os.close(descriptor)
 

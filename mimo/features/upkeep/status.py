@@ -35,7 +35,7 @@ from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
 _NOTABLE = 40
-"""Memories that are not read yet from which the screen says so; of fewer, a search reads most."""
+"""Memories that are not read yet from which the screen states it; of fewer, a search reads most."""
 _MAX_FILES = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
@@ -358,11 +358,10 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     rows.append(("trust", project.trust))
     if project.waiting:
         rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
-    if project.meaning and project.meaning.unread >= _NOTABLE:
-        known = project.meaning.read + project.meaning.unread
-        read = f"{project.meaning.read:,} of {known:,} memories are read"
-        rest = "servers read the rest between calls, slowly on battery"
-        rows.append(("meaning", f"{read}; {rest}  (`mind index`: now)"))
+    if (meaning := project.meaning) and meaning.unread >= _NOTABLE:
+        read = f"{meaning.read:,} of {meaning.read + meaning.unread:,} memories are read"
+        others = "servers read the rest between calls, slowly on battery  (`mind index`: now)"
+        rows.append(("meaning", f"{read}; {others}"))
     if project.shared:
         rows.append(("shared index", _shared_row(project.shared)))
     screen.pairs(rows, indent=2)

@@ -1,9 +1,10 @@
 """`make bench`: what a user of mind meets, beside other tools, by turns in the same run.
 
-The notes are real ones, and the questions are in other words than theirs. × is the least processor
-time of several runs as a multiple of that of `python -c pass`, which runs by turns with the others;
-the time of a server is the mean over all questions. ▼ marks the rows that mind loses to another
-tool, whose figure is bold.
+The notes are real ones, and a question is in other words than its answer, or has words of its
+title. × is the least processor time of several runs as a multiple of that of `python -c pass`,
+which runs by turns with the others; the time of a server is the mean over all questions. ▼ marks
+the rows in which another tool is better than mind; its figure is bold. – is what a tool does not
+have or was not asked for. A target is a limit for mind, at all sizes or at each of them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _all(most: float) -> dict[int, float]:
 
 ROWS = {
     "first": Row("the right note is first, asked in other words", "%", more_is_better=True),
-    "named": Row("… asked by words of its title", "%", more_is_better=True),
+    "named": Row("the right note is first, asked by words of its title", "%", more_is_better=True),
     "natural": Row("search in other words, in a new process", targets={1_000: 14, 10_000: 16}),
     "words": Row("search by words of a title, in a new process", targets={1_000: 9, 10_000: 12}),
     "mcp": Row(
@@ -66,19 +67,21 @@ ROWS = {
     "start": Row("MCP server, processor time to its first answer", "s", _all(0.25)),
     "add": Row("add a note", targets=_all(8)),
     "hook": Row("hook at a prompt", targets=_all(4)),
-    "index": Row("first index, by words", "s", {10_000: 3.5}),
-    "encode": Row("preparing a note for questions in other words", "ms", _all(18)),
+    "index": Row("first index of all notes, by words", "s", {10_000: 3.5}),
+    "encode": Row("reading a note for its meaning", "ms", _all(18)),
     "disk": Row("index on disk, times the text", targets=_all(5.2)),
     "tools": Row("list of the MCP tools", "kB", {1_000: 14}),
-    "install": Row("installation", "MB", {1_000: 290}),
+    "install": Row("installation on disk", "MB", {1_000: 290}),
     "left": Row("processes left behind", "", _all(0)),
 }
 """What users read about."""
 MORE = {
-    "five": Row("… is among the first five, asked in other words", "%", more_is_better=True),
-    "faults": Row("MCP search, page faults", "", _all(100)),
-    "p95": Row("MCP search, 95 of 100 answers come within", "ms"),
-    "memory": Row("MCP server, resident after the searches", "MB"),
+    "five": Row(
+        "the right note is in the first five, asked in other words", "%", more_is_better=True
+    ),
+    "faults": Row("MCP search, page faults of the server", "", _all(100)),
+    "p95": Row("MCP search, time within which 95 % are answered", "ms"),
+    "memory": Row("MCP server, memory after the searches", "MB"),
     "list": Row("`mind list`", targets={10_000: 8}),
     "show": Row("`mind show`", targets={10_000: 8}),
     "status": Row("`mind status`", targets={10_000: 10}),

@@ -286,11 +286,8 @@ def _compared(
 def unread(missing: int, memories: int) -> str:
     """Returns the notice that some memories have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
-    return Hint(
-        f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; ",
-        Command("index"),
-        " does it now",
-    )
+    text = f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; "
+    return Hint(text, "servers do it between calls, ", Command("index"), " at once")
 
 
 def _joined(static: Mapping[bytes, float], encoded: Mapping[bytes, float]) -> dict[bytes, float]:

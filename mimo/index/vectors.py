@@ -441,6 +441,12 @@ class Vectors:
         return blake2b(data, digest_size=32, key=self._owner).digest()
 
 
+def recorded(cache: Cache) -> Vectors:
+    """Returns the encoder's vectors of the stored model, which is not loaded."""
+    state = cache.attempt(cache.reading, _stored, "encoder") if cache.exists else None
+    return Vectors(None, state.model if state else "", "encoder", cache=cache if state else None)
+
+
 def purge_vectors(folder: Path, keep: Collection[bytes], owner: str = "") -> None:
     """Removes the vectors of all names but `keep` from the disk, those of every kind and model.
 

@@ -9,6 +9,7 @@ from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
+from mimo.index.meanings import count_missing
 from mimo.index.rows import Change, Request
 from mimo.index.vectors import SCHEMA
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
@@ -110,13 +111,17 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     )
 
     assert answer.notice == (
-        "305 of 405 memories are not yet read for their meaning; `mind index` does it now"
+        "305 of 405 memories are not yet read for their meaning; "
+        "servers do it between calls, `mind index` at once"
     )
+    assert unread(store) == 305
     store.close()
 
 
-def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+def test_a_search_of_a_longer_store_encodes_the_newest_and_the_best_units_by_words_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 80)
     store = Index.open(tmp_path / "long", open_embedder())
     store.encoder = packaged_encoder
     page = "\n\n".join(f"Step {n}: {'pour the water ' * 20}" for n in range(9))
@@ -137,9 +142,9 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
     )
     assert store.meanings
     made = store.meanings.vectors.known(name for name, _ in units)
-    assert [tokens for name, tokens in units if name in made] == [
-        tokens for _, tokens in units if "kettl" in tokens
-    ]
+    encoded = [tokens for name, tokens in units if name in made]
+    assert sorted(encoded[-3:]) == [f"port {n} i for worker {n}" for n in (0, 1, 10)]
+    assert encoded[:-3] == [tokens for _, tokens in units if "kettl" in tokens]
     store.close()
 
 
@@ -149,6 +154,22 @@ def test_vectors_are_made_once(index):
 
     write(index, {"tests": "The suite runs in two minutes"})
     assert index.make_meanings(lambda done, of: None) == 1
+
+
+def unread(index, *, with_private=True):
+    """Returns the number of unread memories, which needs no encoder."""
+    _, vectors = index.files()
+    return index.ask(count_missing, vectors, with_private=with_private)
+
+
+def test_unread_memories_are_counted_without_the_encoder(index):
+    write(index, {"plan": "A plan of our own"}, private=["plan"])
+    assert (unread(index), unread(index, with_private=False)) == (6, 5)
+
+    index.make_meanings(lambda done, of: None)
+    assert unread(index) == 0
+    write(index, {"tests": "The suite runs in two minutes"})
+    assert unread(index) == 1
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
@@ -246,7 +267,8 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
 
     assert answer.hits[0].record.memory.id == "sessions"
     assert answer.notice == (
-        "1 of 6 memories is not yet read for their meaning; `mind index` does it now"
+        "1 of 6 memories is not yet read for their meaning; "
+        "servers do it between calls, `mind index` at once"
     )
     other.close()
 

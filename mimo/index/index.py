@@ -392,15 +392,16 @@ class Index(Reader):
 
         # For another file, this forgets what it knows of the encoder's vectors.
         caches, revision = self.caches_of(sql), schema.totals(sql).revision
-        if caches.counts[0] != revision or len(caches.counts[1]) > _MOST_COUNTS:
-            caches.counts = revision, {}
+        counts = caches.counts
+        if counts[0] != revision or len(counts[1]) > _MOST_COUNTS:
+            counts = caches.counts = revision, {}  # Other threads may replace them.
         source = Tables(
             sql,
             self._vectors,
             self._embedder,
             lambda: self.meanings,
             self.check_vectors,
-            caches.counts[1],
+            counts[1],
         )
         matches, file = search(source, request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file
@@ -592,7 +593,11 @@ class Index(Reader):
                     self.meanings.of(texts[first : first + size])
         advance(len(keys), len(keys))
         if keys and self.is_read and self._vectors:
-            self._vectors.clear()
+            self._embeds = False
+            with suppress(StorageFailed):  # The next ones remove them.
+                with self._tables.writing() as sql:
+                    self._note_model(sql)  # Without the encoder, all are made again.
+                self._vectors.clear()
         return len(keys)
 
     @contextmanager

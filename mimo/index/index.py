@@ -443,7 +443,7 @@ class Index(Reader):
             schema.remove_earlier(self._folder)
             if self._tables.size() > _LARGE:
                 with suppress(StorageFailed):  # A process that reads it keeps it so large.
-                    self._tables.compact()
+                    self._tables.compact(0.0)
         self._is_first = False
 
     def note_compared(self, digest: bytes, revision: int) -> None:

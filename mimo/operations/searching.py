@@ -22,7 +22,6 @@ from mimo.errors import (
 )
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
-from mimo.index.selection import count_unread
 from mimo.memory.model import Filter, topic_key
 from mimo.memory.naming import is_named, key_of
 from mimo.operations import refresh
@@ -154,6 +153,8 @@ def search(
         is_of_git = any(hit.record.place.path in (LOG, COMMITS) for hit in answer.hits)
         if is_of_git and git.boundary(call.mind.project.root):
             problem = join_texts(problem, git.SHALLOW)
+    from mimo.index.selection import count_unread  # Completion names options without SQLite.
+
     if number := call.index.cached(count_unread):
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)

@@ -167,6 +167,7 @@ def load(size: int, server: Postgres, scratch: Path) -> Iterator[dict[str, Any]]
     with closing(Index.open(folder, embedder)) as index:
         begun = time.perf_counter()
         index.apply(Notes(round(size / PASSAGES)), now_ns=1)
+        index.ask(index.make_static)
         row = {
             "kind": "local",
             "size": size,

@@ -637,7 +637,6 @@ class Mind:
 
         index.approvals.checker, index.approve = approvals, approve
         index.encoder = lambda: self.encoder
-        index.is_read = self.config["embedding.encoder"] != "off"
         return index
 
     def handle(self, id: str, reader_of: Callable[[Index], Reader] = lambda index: index) -> Handle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
@@ -20,11 +20,10 @@ from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.schema import Approvals, portions
-from mimo.index.vectors import Sources, State, Vectors, purge_vectors
+from mimo.index.vectors import Sources, Vectors, purge_vectors
 from mimo.memory.model import Problem
 
 if TYPE_CHECKING:
-    from mimo.index.documents import Document
     from mimo.index.links import Walks
     from mimo.index.meanings import Meanings
     from mimo.index.writing import Batch
@@ -99,7 +98,6 @@ class Reader(Queries):
         """
         with self.reading() as sql:
             self.index.begun = sql.identity
-            self.index.check_model(sql)
         return self.index.begun
 
     @property
@@ -116,7 +114,7 @@ class Reader(Queries):
         checker = self.index.approvals.checker
         if self.totals().shadowed and self.cached(names.outdated, checker()):
             self.end()
-            self.index.write((), 0, none_is, {}, wait)
+            self.index.write((), 0, none_is, wait)
 
     def search(self, request: Request) -> Found:
         """Returns the memories that best match, best first, none below the threshold.
@@ -289,10 +287,8 @@ class Index(Reader):
         self._embedder = embedder
         self._vectors = vectors
         self._caches = Caches("")
-        self._embeds = True
         self._vectors_file: str | None = None
-        self._complete: State | None = None
-        """The state of the vectors when none was missing."""
+        """The identity of the file of vectors when a search began to compare them."""
         self.begun, self._compared_file = "", ""
         """The tables with which a comparison of all files began last, and one was complete."""
         self._is_first = False
@@ -305,10 +301,6 @@ class Index(Reader):
         """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.encoder: Callable[[], Embedder | None] = lambda: None
         """Returns the encoder of the second vectors; set by the caller, None for none."""
-        self.is_read = False
-        """True if the encoder reads all texts: static vectors are then made for searches before."""
-        self.lacks_vectors = False
-        """True if another process is still making some of the vectors."""
         self.approve: Callable[[Collection[str]], object] = lambda _: None
         """Approves claims of approved texts, which then hold after changes; set by the caller."""
 
@@ -335,7 +327,7 @@ class Index(Reader):
             index = cls(tables, vectors, embedder, owner, folder)
         except StorageFailed:
             return cls.in_memory(embedder)
-        from shutil import rmtree  # It loads five others, which most commands never need.
+        from shutil import rmtree  # It loads five others that most commands never need.
 
         with suppress(OSError):
             os.utime(tables)
@@ -400,7 +392,7 @@ class Index(Reader):
             self._vectors,
             self._embedder,
             lambda: self.meanings,
-            self.check_vectors,
+            self.make_static,
             counts[1],
         )
         matches, file = search(source, request), self._vectors_file
@@ -474,18 +466,15 @@ class Index(Reader):
     ) -> frozenset[str]:
         """Writes changes of files that were read at `now_ns`, in one transaction for each batch.
 
-        Returns the paths of files that have changed since, which are not written. Vectors are made
-        before each transaction, unless the encoder makes others. Waits up to `wait` seconds for
-        another process's transaction. Raises `CacheBusy` if that takes longer, and `StorageFailed`
-        if the index can't be written; earlier batches are kept.
+        Returns the paths of files that have changed since, which are not written. Waits up to
+        `wait` seconds for another process's transaction. Raises `CacheBusy` if that takes longer,
+        and `StorageFailed` if the index can't be written; earlier batches are kept.
         """
         from mimo.index.writing import prepared
 
-        self._embeds = not self.is_read
         late: frozenset[str] = frozenset()
         for batch in prepared(changes):
-            vectors = {} if self.is_read else self._encoded(batch[1])
-            write = partial(self.write, [batch], now_ns, overtaken, vectors)
+            write = partial(self.write, [batch], now_ns, overtaken)
             try:
                 late |= write(wait)
             except CacheBusy:
@@ -527,33 +516,21 @@ class Index(Reader):
         batches: Iterable[Batch],
         now_ns: int,
         late: Overtaken,
-        vectors: Mapping[bytes, bytes],
         wait: float,
     ) -> frozenset[str]:
-        """Writes batches in one transaction, and returns the paths of files that are late.
-
-        Stores new `vectors` in it, so that no other process prunes them before a text has them.
-        """
+        """Writes batches in one transaction, and returns the paths of files that are late."""
         from mimo.index.writing import Writer
 
         self.approvals.approves = None
-        count = units = 0
         with self._tables.writing(wait) as sql:
             before = schema.totals(sql)
-            if vectors:
-                count = self._store(vectors)
             writer = Writer(sql, now_ns)
             for changes, documents in batches:
                 writer.write(changes, documents, late(changes))
             writer.finish()
             if writer.claims:
                 self.approve(writer.claims)
-            if not before.memories or not self._embeds:
-                self._note_model(sql)
             self._is_first = self._is_first or not before.revision
-            units = schema.totals(sql).units if count else 0
-        if count > _MOST_UNUSED + 2 * units:
-            self.prune()
         return frozenset(writer.late)
 
     @cached_property
@@ -574,11 +551,13 @@ class Index(Reader):
     ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
-        Before each batch, and at the end, `advance` is called with the number of memories done and
-        of all, and may raise to stop. With `turn`, a few texts at a time are read in a context that
-        it returns.
+        Static ones are then removed; without an encoder, they are made. Before each batch, and at
+        the end, `advance` is called with the number of memories done and of all, and may raise to
+        stop. With `turn`, a few texts at a time are read in a context that it returns.
         """
         if self.meanings is None:
+            with turn() if turn else nullcontext():
+                self.ask(self.make_static)
             return 0
         with self.reading() as sql:
             keys = self.meanings.missing(sql)
@@ -592,18 +571,17 @@ class Index(Reader):
                 with turn() if turn else nullcontext():
                     self.meanings.of(texts[first : first + size])
         advance(len(keys), len(keys))
-        if keys and self.is_read and self._vectors:
-            self._embeds = False
-            with suppress(StorageFailed):  # The next ones remove them.
-                with self._tables.writing() as sql:
-                    self._note_model(sql)  # Without the encoder, all are made again.
-                self._vectors.clear()
+        if keys:
+            if self._vectors:
+                with suppress(StorageFailed):  # Another process writes; the next ones remove them.
+                    self._vectors.clear()
+            self._limit_unused(self.meanings.vectors, self.totals().units)
         return len(keys)
 
     @contextmanager
     def sources(self) -> Iterator[Sources]:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
-        self.ask(self.check_vectors)  # It fills the tables again if they were damaged.
+        self.ask(self.make_static)  # It fills the tables again if they were damaged.
         self.approvals.approves = None
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
@@ -627,97 +605,34 @@ class Index(Reader):
         self._tables.close()
         self._tables = schema.open_cache(None, self._owner, self.approvals)
 
-    # Vectors.
+    def make_static(self, sql: sqlite3.Connection, names: Collection[bytes] | None = None) -> None:
+        """Makes the static vectors that are missing among `names`, default all.
 
-    def _encoded(self, documents: Sequence[Document]) -> dict[bytes, bytes]:
-        """Returns the vectors that documents lack; none if that fails, and words find them."""
-        from mimo.index.writing import missing_vectors
-
-        try:
-            if self._embedder and self._vectors:
-                return missing_vectors(documents, self._embedder, self._vectors)
-        except FAILURES:
-            self._embeds = False
-        return {}
-
-    def _store(self, vectors: Mapping[bytes, bytes]) -> int:
-        """Stores new vectors and returns the number of all; 0 if that fails, as in `_encoded`."""
-        try:
-            return self._vectors.put(vectors) if self._vectors else 0
-        except FAILURES:
-            self._embeds = False
-        return 0
-
-    def check_model(self, sql: Connection) -> None:
-        """Makes missing vectors if their file is missing, or not all are known to be made.
-
-        The first search that compares them looks closer, by `check_vectors`.
+        If that fails, words find their texts.
         """
-        self.lacks_vectors = False
-        if self._vectors and self._embedder and not self.is_read:
-            (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-            is_ours = model == self._embedder.model and self._vectors.cache.exists
-            if self._is_past or not is_ours:
-                self._embed_missing(sql, self._vectors, self._embedder)
-
-    def check_vectors(
-        self, sql: sqlite3.Connection, names: Collection[bytes] | None = None
-    ) -> None:
-        """Makes missing vectors if the file is another one than at the last check.
-
-        If the encoder reads all texts, makes those of `names`, default all, that are missing.
-        """
-        if self._vectors and self._embedder and self._vectors.identity != self._vectors_file:
-            if self.is_read:
-                self._vectors_file = self._vectors.identity
-            else:
-                self._embed_missing(sql, self._vectors, self._embedder)
-        if self.is_read:
-            self._make(sql, tracking.vector_names(sql) if names is None else names)
-
-    def _embed_missing(self, sql: sqlite3.Connection, vectors: Vectors, embedder: Embedder) -> None:
-        """Makes all vectors that are lost, of another model, or could not be made before.
-
-        Does nothing if another process is making them.
-        """
-        self.lacks_vectors, self._vectors_file = False, vectors.identity
-        # Vectors are lost together; an older copy of their file lacks the newest. But those of a
-        # past state are pruned.
-        limit, state = (-1, vectors.state()) if self._is_past else (3, None)
-        if state and state == self._complete:
+        if self._vectors is None or self._embedder is None:
             return
-        units = sql.execute("SELECT vector FROM units ORDER BY key DESC LIMIT ?", (limit,))
-        few = [name for (name,) in units]
-        (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-        is_complete = vectors.known(few) >= {*few}
-        if not few or (model == embedder.model and is_complete):
-            self._complete = state
+        self._vectors_file = self._vectors.identity
+        sums = schema.totals(sql)
+        state = f"{getattr(sql, 'identity', '')} {sums.revision}"
+        if names == () or (names is None and self._vectors.state().complete == state):
             return
-        with self.turn() as ours:
-            self.lacks_vectors = not ours
-            if ours:
-                self._embed_all(sql, vectors, embedder)
-
-    def _embed_all(self, sql: sqlite3.Connection, vectors: Vectors, embedder: Embedder) -> None:
-        with suppress(*FAILURES):
-            embedder.encode("a")
-            self._embeds = True
-            self._make(sql, tracking.vector_names(sql))
-            with self._tables.writing() as tables:
-                # Meanwhile, another process may have written texts without their vectors.
-                names = tracking.vector_names(tables)
-                self._embeds = self._embeds and vectors.known(names) >= names
-                self._note_model(tables)
-
-    def _make(self, sql: sqlite3.Connection, names: Collection[bytes]) -> None:
-        """Makes the static vectors that are missing among some."""
         from mimo.index.documents import document
 
-        missing = {*names} - self._vectors.known(names) if self._vectors else set[bytes]()
-        for keys in portions(tracking.memories_of(sql, missing)):
-            self._store(self._encoded([document(each) for each in rows.by_key(sql, keys).values()]))
+        needed = tracking.vector_names(sql) if names is None else {*names}
+        with suppress(*FAILURES):
+            missing = needed - self._vectors.known(needed)
+            for keys in portions(tracking.memories_of(sql, missing)):
+                made = map(document, rows.by_key(sql, keys).values())
+                named = (zip(each.unit_vectors, each.unit_texts, strict=True) for each in made)
+                texts = {name: text for pair in named for name, text in pair if name in missing}
+                vectors = self._embedder.encode_many([*texts.values()])
+                self._vectors.put(dict(zip(texts, vectors, strict=True)))
+            if names is None:
+                self._vectors.note_complete(state)
+            if missing:
+                self._limit_unused(self._vectors, sums.units)
 
-    def _note_model(self, sql: sqlite3.Connection) -> None:
-        """Stores the model of the vectors; None if some units have no vector."""
-        model = self._embedder.model if self._embedder and self._embeds else None
-        sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))
+    def _limit_unused(self, vectors: Vectors, units: int) -> None:
+        if vectors.count() > _MOST_UNUSED + 2 * units:
+            self.prune()

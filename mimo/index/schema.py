@@ -84,7 +84,6 @@ CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
 # match, which is three quarters of the time of a search.
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-INSERT INTO meta VALUES ('model', NULL);
 
 CREATE TABLE totals (
     revision INTEGER NOT NULL,

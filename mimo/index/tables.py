@@ -34,18 +34,18 @@ class Tables:
         vectors: Vectors | None,
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
-        check: Callable[[sqlite3.Connection, Collection[bytes] | None], None] = lambda *_: None,
+        make: Callable[[sqlite3.Connection, Collection[bytes] | None], None] = lambda *_: None,
         counts: dict[str, int] | None = None,
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
         `sql` is in a transaction. `meanings` is called if words do not suffice: the encoder imports
-        numpy. `check` is called before, and makes missing static vectors of the names given to it,
+        numpy. `make` is called before, and makes missing static vectors of the names given to it,
         of all without names. `counts` has the numbers of units with terms that were counted before
         in the same state, and gets further ones.
         """
         self._counts = {} if counts is None else counts
-        self._sql, self._vectors, self._meanings, self._check = sql, vectors, meanings, check
+        self._sql, self._vectors, self._meanings, self._make = sql, vectors, meanings, make
         self.embedder = embedder if vectors else None
         self._has_all = False
         """True if the encoder's vectors are all made, so that static ones say nothing more."""
@@ -83,21 +83,21 @@ class Tables:
         """Returns the memories whose static vectors are nearest, nearest first."""
         if self._vectors is None:
             return []
-        self._check(self._sql, None)
+        self._make(self._sql, None)
         return list(selection.memories_near(self._sql, self._vectors, query, filter))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of a query with each static vector."""
         if self._vectors is None:
             return _NONE
-        self._check(self._sql, () if self._has_all else names)
+        self._make(self._sql, () if self._has_all else names)
         return self._vectors.cosines(query, names)
 
     def compared(
         self, text: str, filter: Filter, by_words: Callable[[], list[Ranked]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
-        self._check(self._sql, ())
+        self._make(self._sql, ())
         meanings = self._meanings()
         compared = meanings.compared(self._sql, text, filter, by_words) if meanings else None
         is_local = meanings and not is_elsewhere(meanings.encoder)  # It gets private texts, too.

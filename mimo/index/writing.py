@@ -13,7 +13,6 @@ from functools import partial
 from mimo.index import rows, schema, selection, tracking
 from mimo.index.documents import Document, is_chat, may_cite, statement_of
 from mimo.index.documents import document as document_of
-from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
 from mimo.index.rows import Change
 from mimo.index.schema import (
@@ -26,7 +25,6 @@ from mimo.index.schema import (
     unit_key,
     unit_number,
 )
-from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Link, Memory, Place, Problem, Record, tag_key, topic_key
@@ -80,18 +78,6 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
             batch, memories, characters = [], 0, 0
     if batch:
         yield batch
-
-
-def missing_vectors(
-    documents: Sequence[Document], embedder: Embedder, vectors: Vectors
-) -> dict[bytes, bytes]:
-    """Returns the vectors of `documents` that are not stored yet, by name."""
-    texts: dict[bytes, str] = {}
-    for document in documents:
-        texts.update(zip(document.unit_vectors, document.unit_texts, strict=True))
-    made = vectors.known(texts)
-    missing = {name: text for name, text in texts.items() if name not in made}
-    return dict(zip(missing, embedder.encode_many([*missing.values()]), strict=True))
 
 
 def _readable(change: Change) -> tuple[Change, list[Document]]:

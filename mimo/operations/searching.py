@@ -141,6 +141,8 @@ def search(
     from mimo.when.question import understood
 
     check_length(text)
+    from mimo.index.selection import count_unread  # The completion of options needs no SQLite.
+
     asking, problem = understood(text, call.mind.local_now()), None
     pool = [ask(call, text, asking, options)]
     if with_user and (user := call.user()):
@@ -153,8 +155,6 @@ def search(
         is_of_git = any(hit.record.place.path in (LOG, COMMITS) for hit in answer.hits)
         if is_of_git and git.boundary(call.mind.project.root):
             problem = join_texts(problem, git.SHALLOW)
-    from mimo.index.selection import count_unread  # Completion names options without SQLite.
-
     if number := call.index.cached(count_unread):
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)
@@ -208,7 +208,6 @@ def ask(
             for words, narrowed, _ in _tries(text, asking, options):
                 empty = Found(hits=(), considered=0)
                 tries.append(_find(call, by_meaning, words, narrowed) if narrowed else empty)
-            refresh.note_vectors(call)
             listed = None
             if asking.way is not Way.SEARCH or asking.otherwise:
                 listed = list_for(call, text, asking, options, partial(_find, call, by_meaning))

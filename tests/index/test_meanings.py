@@ -183,7 +183,19 @@ def test_without_an_encoder_words_answer(tmp_path):
 
     assert best(plain, "session cookie")[0] == "sessions"
     assert plain.make_meanings(lambda done, of: None) == 0
+    assert static(plain) == len(FACTS)
     plain.close()
+
+
+def test_vectors_of_earlier_texts_are_removed_if_they_are_many(index, monkeypatch):
+    monkeypatch.setattr("mimo.index.index._MOST_UNUSED", 3)
+    names = set()
+    for number in range(9):
+        write(index, {name: f"{text}, {number}" for name, text in FACTS.items()})
+        index.make_meanings(lambda *_: None)
+        names.add(index.meanings.vectors.count())
+
+    assert max(names) <= 3 + 2 * len(FACTS)
 
 
 def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
@@ -356,9 +368,9 @@ def scored(index, question):
 
 
 def reading(folder, notes):
-    """Returns an index of notes that an encoder reads, without any vectors."""
+    """Returns an index of notes, without any vectors."""
     store = Index.open(folder, open_embedder())
-    store.encoder, store.is_read = packaged_encoder, True
+    store.encoder = packaged_encoder
     write(store, notes)
     return store
 
@@ -374,20 +386,18 @@ def test_static_vectors_are_made_for_a_search_that_the_encoder_is_not_ready_for(
 ):
     monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
     notes = {f"n{n}": f"Port {n} is for worker {n}" for n in range(100)} | FACTS
-    eager = Index.open(tmp_path / "eager", open_embedder())
-    eager.encoder = packaged_encoder
-    write(eager, notes)
-    store = reading(tmp_path / "later", notes)
-    assert (static(eager), static(store)) == (105, 0)
+    before, store = (reading(tmp_path / name, notes) for name in ("before", "later"))
+    before.ask(before.make_static)
+    assert (static(before), static(store)) == (105, 0)
 
-    assert scored(store, question) == scored(eager, question)
+    assert scored(store, question) == scored(before, question)
 
     assert static(store)
     store.make_meanings(lambda *_: None)
     assert static(store) == 0
     assert scored(store, question)
     assert static(store) == 0
-    eager.close()
+    before.close()
     store.close()
 
 
@@ -428,11 +438,13 @@ class Elsewhere:
 
 def test_static_vectors_stand_in_for_those_of_private_texts(tmp_path):
     answers = []
-    for is_read in (False, True):
-        store = Index.open(tmp_path / str(is_read), open_embedder())
-        store.encoder, store.is_read = Elsewhere, is_read
+    for is_before in (False, True):
+        store = Index.open(tmp_path / str(is_before), open_embedder())
+        store.encoder = Elsewhere
         write(store, FACTS, private=("sessions", "mail"))
         store.make_meanings(lambda *_: None)
+        if is_before:
+            store.ask(store.make_static)
         answers.append([scored(store, question) for question in (*QUESTIONS, "cookie in a photo?")])
         store.close()
 
@@ -454,7 +466,7 @@ def test_without_the_encoder_all_static_vectors_are_made_again(tmp_path):
     notes = FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(60)}
     first = Index.open(tmp_path / "index", open_embedder())
     write(first, notes)
-    first.encoder, first.is_read = packaged_encoder, True
+    first.encoder = packaged_encoder
     first.make_meanings(lambda *_: None)
     first.encoder = Broken
     del first.meanings

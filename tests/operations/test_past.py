@@ -141,19 +141,23 @@ class Counting:
 
 
 def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(story, project, call):
-    call.mind.index.is_read = False
+    index = call.mind.index
     for name in ("v1", "main"):
         git(project, "checkout", "-q", name)
         list_(call)
-    counting = call.mind.index._embedder = Counting(call.mind.embedder)
+        index.ask(index.make_static)
+    counting = index._embedder = Counting(call.mind.embedder)
     git(project, "checkout", "-q", "-b", "other", "v1")
 
     assert list_(call).total == 2
+    index.ask(index.make_static)
     git(project, "checkout", "-q", "main")
     assert [row.id for row in list_(call).memories] == [story[0]]
+    index.ask(index.make_static)
     assert counting.texts == []
 
     saving.store(call, saving.draft(Kind.FACT, "Something new"))
+    index.ask(index.make_static)
     assert set(counting.texts) == {"Something new"}
 
 

@@ -249,3 +249,13 @@ def test_no_command_and_no_import_loads_a_downloader(project: Path, tmp_path: Pa
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
     )
     assert not DOWNLOADERS & set(done.stdout.split())
+
+
+def test_click_has_the_real_modules_after_a_command():
+    code = """
+from mimo.cli.main import main
+main(["trust", "--help"])
+import click, uuid
+assert isinstance(click.UUID.convert(str(uuid.NAMESPACE_URL), None, None), uuid.UUID)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -108,6 +108,7 @@ def _read(registry: CommandTable, words: Sequence[str]) -> Line | Callable[[], N
     import click  # noqa: F401 - loaded without them
 
     for name, module in later.items():
+        del vars(module)["UUID"]  # It stood for a base class alone.
         if sys.modules.get(name) is module:
             del sys.modules[name]
     from mimo.cli.program import Page, read

@@ -384,15 +384,16 @@ class Index(Reader):
 
         # For another file, this forgets what it knows of the encoder's vectors.
         caches, revision = self.caches_of(sql), schema.totals(sql).revision
-        if caches.counts[0] != revision or len(caches.counts[1]) > _MOST_COUNTS:
-            caches.counts = revision, {}
+        counts = caches.counts
+        if counts[0] != revision or len(counts[1]) > _MOST_COUNTS:
+            counts = caches.counts = revision, {}  # Other threads may replace them.
         source = Tables(
             sql,
             self._vectors,
             self._embedder,
             lambda: self.meanings,
             self.make_static,
-            caches.counts[1],
+            counts[1],
         )
         matches, file = search(source, request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file
@@ -434,7 +435,7 @@ class Index(Reader):
             schema.remove_earlier(self._folder)
             if self._tables.size() > _LARGE:
                 with suppress(StorageFailed):  # A process that reads it keeps it so large.
-                    self._tables.compact()
+                    self._tables.compact(0.0)
         self._is_first = False
 
     def note_compared(self, digest: bytes, revision: int) -> None:
@@ -572,7 +573,8 @@ class Index(Reader):
         advance(len(keys), len(keys))
         if keys:
             if self._vectors:
-                self._vectors.clear()
+                with suppress(StorageFailed):  # Another process writes; the next ones remove them.
+                    self._vectors.clear()
             self._limit_unused(self.meanings.vectors, self.totals().units)
         return len(keys)
 

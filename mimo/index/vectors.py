@@ -240,7 +240,7 @@ class Vectors:
             if self.folder and file:
                 (self.folder / file).unlink(missing_ok=True)
             with suppress(StorageFailed):  # A process that reads the file keeps it so large.
-                self.cache.compact()
+                self.cache.compact(0.0)
 
     def _put(
         self, sql: Connection, vectors: Mapping[bytes, bytes], widths: Collection[int]

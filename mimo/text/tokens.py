@@ -388,7 +388,7 @@ class _Stems(dict[str, str]):
         if words == [chunk] and not spellings:
             joined = " ".join([self.of_part(part) for part in _parts(chunk)])
         elif not spellings:
-            joined = " ".join(map(self.__getitem__, words))
+            joined = " ".join(filter(None, map(self.__getitem__, words)))
         else:
             # The tokens of the parts stay neighbours.
             parts = [

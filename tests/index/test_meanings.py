@@ -471,3 +471,33 @@ def test_static_vectors_stand_in_for_those_of_private_texts(tmp_path):
         store.close()
 
     assert answers[0] == answers[1]
+
+
+class Broken:
+    """An encoder whose machine can't be reached."""
+
+    model = packaged_encoder().model
+
+    def encode(self, _):
+        raise OSError("no network")
+
+    encode_many = encode
+
+
+def test_without_the_encoder_all_static_vectors_are_made_again(tmp_path):
+    notes = FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(60)}
+    first = Index.open(tmp_path / "index", open_embedder())
+    write(first, notes)
+    first.encoder = packaged_encoder
+    first.make_meanings(lambda *_: None)
+    first.encoder = Broken
+    del first.meanings
+    scored(first, "port 58 worker 57 56")
+    some = static(first)
+    first.close()
+    store = Index.open(tmp_path / "index", open_embedder())
+
+    scored(store, "how do people stay signed in?")
+
+    assert (some, static(store)) == (60, 65)
+    store.close()

@@ -256,16 +256,17 @@ def _compared(
     candidates, which only missing vectors need.
     """
     notice: str | None = None
-    cosines = Cosines({})
+    cosines, memories, is_unread = Cosines({}), source.totals.memories, False
     try:
         if compared := source.compared(request.text, request.filter, by_words):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
-                notice = unread(compared.missing, source.totals.memories)
+                notice = unread(compared.missing, memories)
+                is_unread = 2 * compared.missing > memories
             names = candidates.vector_names()
             encoded = compared.cosines(names)
             cosines = Cosines(encoded, is_guessed=2 * len(encoded) < len(names))
-            if len(encoded) == len(names):
+            if len(encoded) == len(names) and not is_unread:
                 return candidates, cosines, notice
     except FAILURES as error:
         notice = f"searched without the encoder: {_reason(error)}"
@@ -273,7 +274,7 @@ def _compared(
         if source.embedder and (vector := source.embedder.encode(request.text)):
             coverage = max([match.coverage for match in by_words()], default=0.0)
             is_little = len(candidates.listed) <= _FEW or coverage < _LITTLE
-            if cosines.is_guessed and is_little:
+            if (cosines.is_guessed or is_unread) and is_little:
                 candidates = candidates.with_more(source.by_vector(vector, request.filter))
             static = source.cosines(vector, candidates.vector_names())
             cosines = cosines._replace(of=_joined(static, cosines.of))

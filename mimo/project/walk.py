@@ -356,7 +356,7 @@ def _listed(
     path = f"{base}/{folder}"
     try:
         # By a descriptor, the statuses of the entries are found without the whole paths.
-        by_descriptor = os.scandir in os.supports_fd
+        by_descriptor = os.scandir in os.supports_fd and hasattr(os, "O_DIRECTORY")
         place = os.open(path, os.O_RDONLY | os.O_DIRECTORY) if by_descriptor else path
         try:
             with os.scandir(place) as entries:

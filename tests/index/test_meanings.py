@@ -501,3 +501,12 @@ def test_without_the_encoder_all_static_vectors_are_made_again(tmp_path):
 
     assert (some, static(store)) == (60, 65)
     store.close()
+
+
+def test_a_question_in_other_words_reaches_texts_that_are_mostly_unread(tmp_path, monkeypatch):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+    notes = {f"a{n}": f"Port {n} is for worker {n}" for n in range(100)} | FACTS
+    store = reading(tmp_path / "unread", notes)
+
+    assert "sessions" in best(store, "how do people stay signed in?")
+    store.close()

@@ -19,13 +19,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from bench.queries import NOW, change_of
 from bench.stores import question, text
+from mimo.data.disk import Stamp
 from mimo.extensions.team.postgres import source
 from mimo.extensions.team.postgres.connection import Server, SharedIndexFailed
 from mimo.extensions.team.postgres.writing import WorkingCopy, push
@@ -33,7 +33,7 @@ from mimo.index.embedding import open_embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Request
 from mimo.index.search import search
-from mimo.memory.model import Filter, Kind, Memory
+from mimo.memory.model import Filter, Kind, Memory, Place, Record
 from scripts.marked import table, write_part
 from tests.extensions.team.postgres.conftest import USER, Postgres
 
@@ -44,8 +44,15 @@ QUERIES = 40
 PASSAGES = 2.338
 """Those of a note, in the mean."""
 
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PAGE = Path("docs/lab/scale.md")
 NAMES = {"local": "SQLite", "postgres": "PostgreSQL"}
+
+
+def change_of(memory: Memory, number: int, path: str) -> Change:
+    """Returns the file of a memory as new; its stamp and digest are of the number."""
+    record = Record(memory=memory, place=Place(path=path, line=1, digest=f"{number:064x}"))
+    return Change(path=path, stamp=Stamp(1, number, number, number), records=(record,))
 
 
 def copy_of() -> WorkingCopy:
@@ -160,6 +167,7 @@ def load(size: int, server: Postgres, scratch: Path) -> Iterator[dict[str, Any]]
     with closing(Index.open(folder, embedder)) as index:
         begun = time.perf_counter()
         index.apply(Notes(round(size / PASSAGES)), now_ns=1)
+        index.ask(index.make_static)
         row = {
             "kind": "local",
             "size": size,

@@ -1,398 +1,412 @@
-"""Measures start-up, search, saving, refresh and rebuild, as ratios within one run.
+"""`make bench`: what a user of mind meets, beside other tools, by turns in the same run.
 
-Times are the minimum processor time of several runs; × is a multiple of that of `python -c pass`,
-which runs by turns with the command. Answers over MCP are wall time, and every question is another
-one.
+The notes are real ones, and a question is in other words than its answer, or has words of its
+title. × is the least processor time of several runs as a multiple of that of `python -c pass`,
+which runs by turns with the others; the time of a server is the mean over all questions. ▼ marks
+the rows in which another tool is better than mind; its figure is bold. – is what a tool does not
+have or was not asked for. A target is a limit for mind, at all sizes or at each of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import random
 import shutil
+import signal
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
-from bench import growth, queries, together
-from bench.clients import HELLO
-from bench.stores import (
-    MIND,
-    QUERIES,
-    TOPICS,
-    Server,
-    least,
-    note,
-    run,
-    store,
-    times,
-)
-from bench.stores import words as words_of
-from mimo.call.table import all_commands
-from mimo.guard.audit import Ending
-from mimo.guard.policy import Request
-from mimo.mind import Mind
-from tests import mama_databases, privacy_fakes
+from bench import notes
+from bench.notes import Note, Question, longest
+from bench.peers import OTHERS, Tool, installed
+from bench.stores import Server, left_behind, run
+from scripts import marked
 
-PARTS = ("table", "growth")
+_MIND = ("-m", "mimo")
+_ROUNDS = 3
+_NONE: Mapping[str, bytes] = {}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+USERS, LAB = Path("docs/how-fast-it-is.md"), Path("docs/lab/benchmarks.md")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table."""
+    """What is measured, with the targets by size."""
 
-    operation: str
-    figure: str
-    target: str
-
-
-def cold(size: int, targets: dict[str, str]) -> Iterator[Row]:
-    """Yields the rows for commands in a new process, over a store of that size."""
-    with store(size) as (root, environ):
-        rebuilt, _ = run([*MIND, "index"], root, environ)
-        yield Row(f"first index of {size:,}", f"{rebuilt:.2f} s", targets.get("index", ""))
-        # No server makes vectors meanwhile.
-        alone = environ | {"MIND_BACKGROUND": "off"}
-        again, _ = least([*MIND, "index"], root, alone, 5)
-        yield Row(f"index of {size:,}, unchanged", f"{again:.2f} s", targets.get("again", ""))
-        edited = root / ".mind" / "facts" / "fact_note_7.md"
-        seconds = []
-        for number in range(5):
-            edited.write_text(f"{note(7)}\nEdit {number}.\n", encoding="utf-8")
-            seconds.append(run([*MIND, "index"], root, alone)[0])
-        figure = f"{max(0.0, min(seconds) - again):.2f} s more"
-        yield Row(f"index of {size:,} after one edit", figure, targets.get("edit", ""))
-        asked = [*MIND, "search", QUERIES[0]]
-        ratio, memory = times(asked, root, alone)
-        figure = f"{ratio:.1f} × ({memory / 1024:.0f} MB)"
-        yield Row(f"`mind search`, cold, {size:,}", figure, targets.get("search", ""))
-        decision = ["save", "decision", "login", "Use JWT", "No server state", "--again"]
-        for words, target in (
-            (["list"], "list"),
-            (["show", "fact_note_7"], "list"),
-            (["status"], "list"),
-            (["add", "--again", "--type", "decision", "Use JWT"], "add"),
-            (decision, "add"),
-        ):
-            ratio, _ = times([*MIND, *words], root, alone)
-            what = f"`mind {words[0]}`, cold, {size:,}"
-            yield Row(what, f"{ratio:.1f} ×", targets.get(target, ""))
-        for command in ("status", "review"):
-            took, _ = least([*MIND, command, "--json"], root, alone, 3)
-            yield Row(f"`mind {command}`, {size:,}", f"{took:.2f} s", targets.get(command, ""))
-        run([*MIND, "trust", "--all"], root, alone)  # All texts of a user's own store are approved.
-        yield from hooks(size, root, alone)
+    label: str
+    unit: str = "×"
+    targets: Mapping[int, float] = field(default_factory=dict)
+    more_is_better: bool = False
 
 
-_MOMENTS: dict[str, dict[str, Any]] = {
-    "a session": {"hook_event_name": "SessionStart", "source": "startup"},
-    "a prompt": {"hook_event_name": "UserPromptSubmit", "prompt": QUERIES[0]},
-    "a tool": {
-        "hook_event_name": "PreToolUse",
-        "tool_input": {"file_path": "a.py", "content": "import jwt\n" * 40},
-    },
+def _all(most: float) -> dict[int, float]:
+    return dict.fromkeys(SIZES[:3], most)
+
+
+ROWS = {
+    "first": Row("the right note is first, asked in other words", "%", more_is_better=True),
+    "named": Row("the right note is first, asked by words of its title", "%", more_is_better=True),
+    "natural": Row("search in other words, in a new process", targets={1_000: 14, 10_000: 16}),
+    "words": Row("search by words of a title, in a new process", targets={1_000: 9, 10_000: 12}),
+    "mcp": Row(
+        "MCP search, processor time of the server",
+        "ms",
+        {1_000: 6, 10_000: 8, 100_000: 15},
+    ),
+    "p50": Row("MCP search, median until the answer", "ms", {10_000: 10}),
+    "start": Row("MCP server, processor time to its first answer", "s", _all(0.25)),
+    "add": Row("add a note", targets=_all(8)),
+    "hook": Row("hook at a prompt", targets=_all(4)),
+    "index": Row("first index of all notes, by words", "s", {10_000: 3.5}),
+    "encode": Row("reading a note for its meaning", "ms", _all(18)),
+    "disk": Row("index on disk, times the text", targets=_all(5.2)),
+    "tools": Row("list of the MCP tools", "kB", {1_000: 14}),
+    "install": Row("installation on disk", "MB", {1_000: 290}),
+    "left": Row("processes left behind", "", _all(0)),
 }
+"""What users read about."""
+MORE = {
+    "five": Row(
+        "the right note is in the first five, asked in other words", "%", more_is_better=True
+    ),
+    "faults": Row("MCP search, page faults of the server", "", _all(100)),
+    "p95": Row("MCP search, time within which 95 % are answered", "ms"),
+    "memory": Row("MCP server, memory after the searches", "MB"),
+    "list": Row("`mind list`", targets={10_000: 8}),
+    "show": Row("`mind show`", targets={10_000: 8}),
+    "status": Row("`mind status`", targets={10_000: 10}),
+    "save": Row("`mind save decision`", targets=_all(8)),
+    "session": Row("hook at the start of a session", targets=_all(4)),
+    "tool": Row("hook before a change of a file", targets=_all(4)),
+    "again": Row("`mind index`, nothing changed"),
+    "served": Row("search in other words while a server runs"),
+    "version": Row("`mind --version`"),
+    "ingest": Row("`mind ingest`, a file of this project's pages", "ms"),
+}
+"""What docs/lab has beside that."""
+EVERY = ROWS | MORE
 
 
-def hooks(size: int, root: Path, environ: dict[str, str]) -> Iterator[Row]:
-    """Yields the rows for the hooks that clients run."""
-    for name, fields in _MOMENTS.items():
-        event = json.dumps({"session_id": "bench", "cwd": str(root)} | fields).encode()
-        ratio, _ = times([*MIND, "hook"], root, environ, data=event)
-        yield Row(f"`mind hook` at {name}, {size:,}", f"{ratio:.1f} ×", "≤ 4 ×")
+class Figure(NamedTuple):
+    """A measured value of a row."""
+
+    key: str
+    tool: str
+    value: float
 
 
-def document(number: int) -> str:
-    """Returns a Markdown file of some sections, the same for the same number."""
-    draw = random.Random(number)
-    parts = [f"# Document {number}"]
-    for part in range(4):
-        sentence = draw.choice(TOPICS).format(n=number)
-        words = words_of(draw, 60)
-        parts.append(f"## Part {part}\n\n{sentence}.\n\n- {words}\n\n```\nmake {part}\n```")
-    return "\n\n".join(parts) + "\n"
+Values = dict[tuple[str, str, int], float]
+"""The values by row, tool and size."""
 
 
-def ingested(files: int) -> Iterator[Row]:
-    """Yields the rows for taking in a folder of that many files."""
-    with store(0) as (root, environ):
-        folder = root / "docs"
-        folder.mkdir()
-        for number in range(files):
-            (folder / f"{number}.md").write_text(document(number), encoding="utf-8")
-        yield from taken_in(root, environ, f"{files:,} files")
+def by_turns(
+    asked: Mapping[str, Sequence[tuple[Tool, Sequence[str]]]],
+    data: Mapping[str, bytes] = _NONE,
+) -> Iterator[Figure]:
+    """Yields for each name the processor time of commands, as a multiple of `python -c pass`.
 
-
-def taken_in(root: Path, environ: dict[str, str], what: str) -> Iterator[Row]:
-    """Yields the rows for taking in the folder `docs` of a project."""
-    files = sum(1 for path in (root / "docs").rglob("*") if path.is_file())
-    seconds, memory = run([*MIND, "ingest", "docs"], root, environ)
-    figure = f"{seconds:.2f} s, {files / seconds:.0f} files a second ({memory / 1024:.0f} MB)"
-    yield Row(f"`mind ingest` of {what}", figure, "")
-    seconds, _ = least([*MIND, "ingest", "docs"], root, environ, 3)
-    yield Row(f"`mind ingest` of {what}, unchanged", f"{seconds:.2f} s", "")
-
-
-LISTING = b"".join(
-    json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"
-    for id, method, params in ((1, "initialize", HELLO), (2, "tools/list", {}))
-)
-"""The messages of a client that asks for the list of tools and leaves."""
-
-
-def warm(size: int, targets: dict[str, str]) -> Iterator[Row]:
-    """Yields the rows for the MCP server over a store of that size."""
-    with store(size) as (root, environ):
-        run([*MIND, "index"], root, environ)
-        ratio, _ = times([*MIND, "mcp"], root, environ, data=LISTING)
-        yield Row(f"`mind mcp` to the list of tools, {size:,}", f"{ratio:.1f} ×", "≤ 12 ×")
-        imported = [sys.executable, "-c", "import mcp.server.lowlevel, mcp.server.stdio"]
-        sdk, _ = least(imported, root, environ, 5)
-        start = time.perf_counter()
-        server = Server(root, environ)
-        server.search(QUERIES[0])
-        first = time.perf_counter() - start
-        figure = f"{first:.2f} s (importing the SDK takes {sdk:.2f} s)"
-        yield Row(f"`mind mcp` to its first search, {size:,}", figure, "≤ 1.1 × + 0.1 s")
-        idle = server.resident()
-        took = server.searches(100)
-        figure = f"p50 {statistics.median(took):.1f} ms, p95 {took[94]:.1f} ms"
-        yield Row(f"MCP search, warm, {size:,}", figure, targets.get("search", ""))
-        memory = f"{idle / 1024:.0f} MB idle, {server.resident() / 1024:.0f} MB after 100 searches"
-        yield Row(f"`mind mcp`, resident, {size:,}", memory, targets.get("memory", ""))
-        server.close()
-
-
-def private(size: int) -> Iterator[Row]:
-    """Yields the rows for looking for secrets: in all files, and in every answer of the server."""
-    with store(size) as (root, environ):
-        seconds, _ = least([*MIND, "scan"], root, environ, 3)
-        yield Row(f"`mind scan`, {size:,}", f"{seconds:.1f} s", "")
-        fakes = [fake for fake in privacy_fakes.secrets(1) if fake.kind == "github_token"]
-        for number in range(size):
-            path = root / ".mind" / "facts" / f"fact_note_{number}.md"
-            path.write_text(f"{note(number)}{fakes[number % 5].text}\n", encoding="utf-8")
-        run([*MIND, "index"], root, environ)
-        server = Server(root, environ)
-        figure = f"p50 {statistics.median(server.searches(100)):.1f} ms"
-        yield Row(f"MCP search, warm, {size:,}, a secret in every hit", figure, "≤ 5 ms")
-        server.close()
-
-
-def linked(size: int) -> Iterator[Row]:
-    """Yields the rows for walks along links: three from each memory, to any others.
-
-    Each walk is asked for once more, when it is remembered.
+    That is the mean over its commands, each with the least of its rounds.
     """
-    with store(size) as (root, environ):
-        for number in range(size):
-            path = root / ".mind" / "facts" / f"fact_note_{number}.md"
-            others = random.Random(number).sample(range(size), 3)
-            rows = "".join(f"  - {{to: fact_note_{n}, type: refines}}\n" for n in others)
-            text = note(number).replace("tags: [bench]\n", f"tags: [bench]\nlinks:\n{rows}")
-            path.write_text(text, encoding="utf-8")
-        run([*MIND, "index"], root, environ)
-        server = Server(root, environ)
-        for depth, limit, target in ((2, 100, "≤ 5 ms"), (5, 100, "≤ 100 ms"), (5, 1_000, "")):
-            asked = [
-                {"id": f"fact_note_{n}", "depth": depth, "limit": limit}
-                for n in range(0, 1_000, 20)
-            ]
-            first = statistics.median(server.call("mind_graph", **each) for each in asked)
-            again = statistics.median(server.call("mind_graph", **asked[-1]) for _ in asked)
-            figure = f"p50 {first:.1f} ms, again {again:.1f} ms"
-            what = f"MCP `mind_graph`, {size:,} with {3 * size:,} links, depth {depth}"
-            yield Row(f"{what}, nearest {limit:,}", figure, target)
-        server.close()
+    base, nothing = math.inf, [sys.executable, "-c", "pass"]
+    least = {name: [math.inf] * len(commands) for name, commands in asked.items()}
+    for number, step in product(range(_ROUNDS), range(max(map(len, asked.values())))):
+        base = min(base, run(nothing, Path.cwd(), dict(os.environ))[0])
+        for name, commands in asked.items():
+            tool, words = commands[min(step, len(commands) - 1)]
+            if step < len(commands) and number < tool.rounds:
+                given = data.get(name, b"")
+                with suppress(SystemExit):
+                    command = tool.command(words)
+                    took, _ = run(command, tool.notes, tool.environ, given, tool.most_status)
+                    least[name][step] = min(least[name][step], took)
+    for name, each in least.items():
+        if max(each) < math.inf:
+            yield Figure("", name, statistics.fmean(each) / base)
+        else:
+            print(f"{name} failed", flush=True)
 
 
-def guarded(size: int) -> Iterator[Row]:
-    """Yields the row for the checks before a call, as a share of a warm search in this process.
-
-    The policy limits the search, so that each call is counted on the disk, too.
-    """
-    with store(size) as (root, environ):
-        run([*MIND, "index"], root, environ)
-        limits = "rate_limits: {tools: {mind_search: {sustained: 1000000, burst: 1000000}}}\n"
-        (root / ".mind" / "policy.yaml").write_text(limits, encoding="utf-8")
-        with closing(Mind.open(root, environ=environ)) as mind:
-            mind.watch()
-            guard, spec = mind.guard, all_commands().at("search")
-            request = Request(tool=spec.name, operation=spec.needs.operation, at=mind.now())
-
-            def stand_before(step: int) -> None:
-                guard.authorise(request)
-                if step:
-                    guard.limit(request)
-                guard.record(request, Ending())
-
-            def search(step: int) -> None:
-                spec.function(mind, QUERIES[step % len(QUERIES)])
-
-            search(0)
-            whole, first, both = (
-                _median(search, range(100)),
-                _median(stand_before, [0] * 1_000),
-                _median(stand_before, [1] * 1_000),
+def measured(size: int, more: Path | None, names: Sequence[str] | None) -> Iterator[Figure]:
+    """Yields the figures of the tools with that many notes."""
+    known, questions = notes.notes(size, more)
+    titles = {note.name[-6:]: note.title for note in known}
+    by_words = [
+        question._replace(text=" ".join(longest(titles[min(question.right)])))
+        for question in questions
+    ]
+    with TemporaryDirectory(prefix="mind-bench-") as scratch:
+        tools = [tool for tool in installed(Path(scratch), names) if size <= tool.most]
+        for tool in tools:
+            print(f"{size:,}: {tool.name}: writing and indexing", flush=True)
+            tool.write(known)
+            yield from indexed(tool, known)
+        for key, asked in ("natural", questions), ("words", by_words):
+            few = asked[:: len(asked) // 5]
+            yield from _named(
+                key,
+                by_turns(
+                    {
+                        tool.name: [
+                            (tool, tool.search(each.text)) for each in few[: tool.questions]
+                        ]
+                        for tool in tools
+                        if tool.search
+                    }
+                ),
             )
-            figure = (
-                f"{1000 * first:.0f} µs ({100 * first / whole:.1f} %), "
-                f"{1000 * both:.0f} µs ({100 * both / whole:.1f} %) where it is limited"
-            )
-            yield Row(f"guard of a warm search, {size:,}", figure, "≤ 10 %")
+        yield from _named("add", by_turns({t.name: [(t, t.add)] for t in tools if t.add}))
+        yield from commands(tools[0], known[7].name, questions[0].text)
+        yield from served(tools, questions, by_words)
+        if size == SIZES[0]:
+            yield from taken_in(tools[0])
+        time.sleep(2)
+        for tool in tools:
+            left = left_behind(tool.folder)
+            yield Figure("left", tool.name, len(left))
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
 
 
-def _median(work: Callable[[int], None], steps: Iterable[int]) -> float:
-    """Returns the milliseconds that one step takes."""
-    times = []
-    for step in steps:
-        start = time.perf_counter()
-        work(step)
-        times.append(1000 * (time.perf_counter() - start))
-    return statistics.median(times)
+def _named(key: str, figures: Iterable[Figure]) -> Iterator[Figure]:
+    return (figure._replace(key=key) for figure in figures)
 
 
-def imported(size: int) -> Iterator[Row]:
-    """Yields the rows for a database of MAMA's with that many decisions."""
-    with store(0) as (root, environ):
-        source = mama_databases.many(root.parent / "mama.db", size)
-        command = [*MIND, "import", "mama", "--db", str(source)]
-        for what in ("", ", again"):
-            seconds, _ = run(command, root, environ)
-            yield Row(f"`mind import mama`, {size:,} decisions{what}", f"{seconds:.1f} s", "")
-        seconds, _ = run([*command, "--rollback"], root, environ)
-        yield Row(f"`mind import mama --rollback`, {size:,}", f"{seconds:.1f} s", "")
+def indexed(tool: Tool, known: Sequence[Note]) -> Iterator[Figure]:
+    """Yields the figures of the first index, and of the installation."""
+    if tool.index:
+        is_mind = tool.name == "mind"
+        for key in ("index", "encode") if is_mind else ("index",):
+            if is_mind:
+                switch = "off" if key == "index" else "on"
+                tool.run(*_MIND, "config", "--user", "embedding.encoder", switch)
+            with suppress(SystemExit):  # What another tool can't do is not measured.
+                took, _ = run(tool.command(tool.index), tool.notes, tool.environ)
+                yield Figure(key, tool.name, took if key == "index" else 1000 * took / len(known))
+        if is_mind:  # All texts of a user's own store are approved.
+            tool.run(*_MIND, "trust", "--all")
+        text = sum(len(note.file().encode()) for note in known)
+        yield Figure("disk", tool.name, bytes_in(tool.folder / tool.indexed) / text)
+    if len(known) == SIZES[0] and tool.place.exists():
+        yield Figure("install", tool.name, bytes_in(tool.place) / 1e6)
 
 
-def real(markdown: Path) -> Iterator[Row]:
-    """Yields the rows for a folder of other people's Markdown."""
-    with store(0) as (root, environ):
-        shutil.copytree(markdown, root / ".mind" / "notes")
-        files = sum(1 for path in (root / ".mind" / "notes").rglob("*.md"))
-        rebuilt, _ = run([*MIND, "index"], root, environ)
-        yield Row(f"first index of {files:,} real files", f"{rebuilt:.2f} s", "")
-        ratio, memory = times([*MIND, "search", "how to rebase"], root, environ)
-        figure = f"{ratio:.1f} × ({memory / 1024:.0f} MB)"
-        yield Row(f"`mind search`, cold, {files:,} real files", figure, "")
-    with store(0) as (root, environ):
-        shutil.copytree(markdown, root / "docs")
-        yield from taken_in(root, environ, f"{files:,} real files")
+def bytes_in(folder: Path) -> int:
+    """Returns the bytes of the files in a folder, without Node and what Python compiles."""
+    paths = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    own = (path for path in paths if "node_modules/node/" not in f"{path}")
+    return sum(path.lstat().st_size for path in own if path.suffix != ".pyc")
 
 
-def start_up() -> Iterator[Row]:
-    """Yields the rows for commands that must be quick in every store."""
-    with store(1_000) as (root, environ):
-        run([*MIND, "index"], root, environ)
-        for words in (["--version"], ["--help"]):
-            ratio, _ = times([*MIND, *words], root, environ)
-            target = "≤ 2 ×" if words == ["--version"] else "≤ 6 ×"
-            yield Row(f"`mind {words[0]}`", f"{ratio:.1f} ×", target)
-        typed = {"a command": ["se"], "an option": ["search", "--t"], "an id": ["show", "fact"]}
-        for what, words in typed.items():
-            completing = environ | {"_MIND_COMPLETE": "1"}
-            if not completed(words, root, completing):
-                raise SystemExit(f"nothing completes {' '.join(words)}")
-            ratio, _ = times([*MIND, *words], root, completing)
-            yield Row(f"completion of {what}", f"{ratio:.1f} ×", "≤ 4 ×")
+def commands(mind: Tool, id: str, question: str) -> Iterator[Figure]:
+    """Yields the figures of other commands of mind, and of its hooks."""
+    moments: dict[str, dict[str, Any]] = {
+        "session": {"hook_event_name": "SessionStart", "source": "startup"},
+        "hook": {"hook_event_name": "UserPromptSubmit", "prompt": question},
+        "tool": {
+            "hook_event_name": "PreToolUse",
+            "tool_input": {"file_path": "a.py", "content": "import jwt\n" * 40},
+        },
+    }
+    common = {"session_id": "bench", "cwd": f"{mind.notes}"}
+    events = {key: json.dumps(common | fields).encode() for key, fields in moments.items()}
+    asked = {
+        "list": ["list"],
+        "show": ["show", id],
+        "status": ["status"],
+        "save": ["save", "decision", "login", "Use JWT", "No server state", "--again"],
+        "again": ["index"],
+        "version": ["--version"],
+    } | {key: ["hook"] for key in moments}
+    turns = {key: [(mind, [*_MIND, *words])] for key, words in asked.items()}
+    yield from (Figure(key, "mind", value) for _, key, value in by_turns(turns, events))
 
 
-def completed(words: list[str], cwd: Path, environ: dict[str, str]) -> str:
-    """Returns what is printed for the shell to choose from."""
-    done = subprocess.run([*MIND, *words], cwd=cwd, env=environ, capture_output=True, check=True)
-    return done.stdout.decode()
+def taken_in(mind: Tool) -> Iterator[Figure]:
+    """Yields the figure of taking in the pages of this project."""
+    shutil.copytree("docs", mind.notes / "docs", ignore=shutil.ignore_patterns("images"))
+    mind.run(*_MIND, "config", "--user", "embedding.encoder", "off")
+    took, _ = run(mind.command([*_MIND, "ingest", "docs"]), mind.notes, mind.environ)
+    yield Figure("ingest", "mind", 1000 * took / sum(1 for _ in Path("docs").rglob("*.md")))
 
 
-def in_context(size: int) -> Iterator[Row]:
-    """Yields the rows for a question in other words than the notes', which the encoder answers.
-
-    It is asked without a server, and while the daemon runs.
-    """
-    asked = [*MIND, "search", "which translations did customers abroad get for the amounts"]
-    with store(size, encoder=True) as (root, environ):
-        seconds, _ = run([*MIND, "index"], root, environ)
-        yield Row(f"first index of {size:,} with the encoder", f"{seconds:.1f} s", "")
-        ratio, _ = times(asked, root, environ)
-        what = f"`mind search` in other words, cold, {size:,}"
-        yield Row(what, f"{ratio:.1f} ×", "≤ 15 ×")
-        run([*MIND, "daemon", "start"], root, environ)
+def served(
+    tools: Sequence[Tool], questions: Sequence[Question], by_words: Sequence[Question]
+) -> Iterator[Figure]:
+    """Yields the figures of MCP servers: each question is put to each of them by turns."""
+    sessions = []
+    for tool in tools:
         try:
-            least(asked, root, environ, 3)
-            ratio, _ = times(asked, root, environ)
-            yield Row(f"{what}, the daemon runs", f"{ratio:.1f} ×", "≤ 5 ×")
-        finally:
-            run([*MIND, "daemon", "stop"], root, environ)
+            if tool.server is not None:
+                sessions.append(Session(tool))
+        except (SystemExit, OSError, KeyError) as error:
+            print(f"{tool.name}: its server failed: {error!r}", flush=True)
+    put(by_words[:10], sessions)  # The first searches of a server read what the others find ready.
+    put(questions, sessions)
+    for session in sessions:
+        yield from session.figures()
+    put(by_words, sessions)
+    for session in sessions:
+        yield Figure("named", session.tool.name, session.share(1))
+    mind = tools[0]
+    asked = [*_MIND, "search", questions[0].text]
+    yield from _named("served", by_turns({"mind": [(mind, asked)]}))
+    for session in sessions:
+        session.server.close()
 
 
-def rows(markdown: Path | None, *, large: bool) -> Iterator[Row]:
-    yield from start_up()
-    yield from cold(1_000, {"search": "≤ 6 ×", "add": "≤ 7 ×"})
-    targets = {"index": "≤ 2 s", "search": "≤ 8 ×", "add": "≤ 7 ×"}
-    yield from cold(10_000, targets | {"status": "≤ 0.3 s", "review": "≤ 0.3 s"})
-    yield from in_context(1_000)
-    yield from ingested(1_000)
-    mcp = {"search": "p50 ≤ 2.5 ms, p95 ≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
-    yield from warm(10_000, mcp)
-    yield from (Row(*row, "≤ 2 × the p95 of one") for row in together.side_by_side(10_000, 8))
-    yield from (Row(*row, "≤ 3 ×") for row in together.merged(500))
-    yield from (Row(*row, "") for row in queries.by_fields(10_000))
-    yield from guarded(10_000)
-    yield from private(10_000)
-    yield from linked(10_000)
-    yield from imported(10_000)
-    yield from (Row(*row, "") for row in queries.narrowed(100_000 if large else 10_000))
-    if large:
-        targets = {"search": "≤ 15 ×", "list": "≤ 8 ×", "add": "≤ 7 ×"}
-        yield from cold(100_000, targets | {"again": "≤ 0.1 s", "edit": "≤ 0.05 s"})
-        yield from warm(100_000, {"search": "p50 ≤ 6 ms, p95 ≤ 12 ms"})
-    if markdown:
-        yield from real(markdown)
+def put(questions: Sequence[Question], sessions: Sequence[Session]) -> None:
+    """Puts questions to all servers by turns, each of which counts from now on."""
+    for session in sessions:
+        session.begin()
+    for question in questions:
+        for session in sessions:
+            session.ask(question)
+
+
+class Session:
+    """A session with the MCP server of a tool."""
+
+    def __init__(self, tool: Tool) -> None:
+        """Starts the server three times."""
+        self.tool = tool
+        self.first = math.inf
+        self._start()
+        for _ in range(2):
+            self.server.close()
+            self._start()
+
+    def _start(self) -> None:
+        words = self.tool.command(self.tool.server or [])
+        self.server = Server(self.tool.notes, self.tool.environ, words)
+        listing = self.server.ask("tools/list", {})["result"]["tools"]
+        self.first = min(self.first, self.server.spent()[0])
+        self.listing = len(json.dumps(listing, ensure_ascii=False, separators=(",", ":")).encode())
+
+    def begin(self) -> None:
+        """Counts from now on."""
+        self.took: list[float] = []
+        self.ranks: list[int] = []
+        self.before = self.server.spent()
+
+    def ask(self, question: Question) -> None:
+        """Puts a question, and takes down the place of the right note among the answers."""
+        assert self.tool.question is not None
+        name, arguments = self.tool.question(question.text)
+        start = time.perf_counter()
+        answer = self.server.ask("tools/call", {"name": name, "arguments": arguments})
+        self.took.append(1000 * (time.perf_counter() - start))
+        found = self.tool.found(answer.get("result", {}))
+        self.ranks.append(next((n for n, one in enumerate(found) if one in question.right), 99))
+
+    def share(self, most: int) -> float:
+        """Returns how many of 100 questions had the right note among the first."""
+        return 100 * statistics.fmean(rank < most for rank in self.ranks)
+
+    def figures(self) -> Iterator[Figure]:
+        """Yields what was counted."""
+        count = len(self.took)
+        seconds, faults = self.server.spent()
+        values = {
+            "start": self.first,
+            "tools": self.listing / 1000,
+            "mcp": 1000 * (seconds - self.before[0]) / count,
+            "faults": (faults - self.before[1]) / count,
+            "p50": statistics.median(self.took),
+            "p95": sorted(self.took)[count * 95 // 100],
+            "memory": self.server.resident() / 1024,
+            "first": self.share(1),
+            "five": self.share(5),
+        }
+        yield from (Figure(key, self.tool.name, value) for key, value in values.items())
+
+
+# The pages.
+
+
+def shown(key: str, value: float | None) -> str:
+    """Returns a value with its unit."""
+    if value is None:
+        return "–"
+    unit = EVERY[key].unit
+    digits = 1 if value < 100 and unit not in {"", "%", "MB", "kB"} else 0
+    digits = 2 if unit == "s" and value < 10 else digits
+    return f"{value:,.{digits}f} {unit}".strip()
+
+
+def beside(key: str, values: Values, size: int, names: Sequence[str]) -> list[str]:
+    """Returns the figures of mind and of others, those that are better in bold."""
+    own, *rest = (values.get((key, name, size)) for name in ("mind", *names))
+    cells = [shown(key, own)]
+    for value in rest:
+        cell = shown(key, value)
+        gain = 0.0 if own is None or value is None or cell == shown(key, own) else value - own
+        if (gain > 0) if EVERY[key].more_is_better else (gain < 0):
+            cell, cells[0] = f"**{cell}**", f"{shown(key, own)} ▼"
+        cells.append(cell)
+    return cells
+
+
+def write(values: Values, first: str) -> None:
+    """Writes the page for users and that of all figures."""
+    sizes = sorted({size for _, _, size in values})
+    names = [tool.name for tool in OTHERS if any(name == tool.name for _, name, _ in values)]
+    said = [f"- {tool.name}: {tool.says}." for tool in OTHERS if tool.name in names]
+    if missing := [tool.name for tool in OTHERS if tool.name not in names]:
+        said.append(f"- Not installed where this was measured: {', '.join(missing)}.")
+    small, *larger = map("{:,}".format, sizes)
+
+    def mine(key: str) -> list[str]:
+        return [shown(key, values.get((key, "mind", size))) for size in sizes]
+
+    def row(key: str) -> list[str]:
+        own, *rest = beside(key, values, sizes[0], names)
+        return [EVERY[key].label, own, *mine(key)[1:], *rest]
+
+    def with_target(key: str) -> list[str]:
+        limits = dict.fromkeys(shown(key, EVERY[key].targets.get(size)) for size in sizes)
+        return [EVERY[key].label, *mine(key), " / ".join(limits)]
+
+    titles = ["", f"mind, {small}", *larger, *(f"{name}, {small}" for name in names)]
+    table = marked.table(titles, map(row, ROWS))
+    marked.write_part(USERS, "figures", f"{first}\n\n{table}\n\n" + "\n".join(said))
+    parts = [f"# Benchmarks\n\nGenerated by {(__doc__ or '').strip()}", first]
+    parts.append(marked.table(["", small, *larger, "target"], map(with_target, EVERY)))
+    for size in sizes:
+        rows = ([EVERY[key].label, *beside(key, values, size, names)] for key in ROWS)
+        parts.append(f"## Beside other tools, {size:,} notes")
+        parts.append(marked.table(["", "mind", *names], rows))
+    LAB.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--markdown", type=Path, help="a folder of real notes to measure on, too")
-    parser.add_argument("--small", action="store_true", help="leave out the 100,000 notes")
-    parser.add_argument(
-        "--largest", type=int, default=100_000, help="the last size of the curves of growth"
-    )
-    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS)
-    parser.add_argument("--write", type=Path, help="the folder of the pages to write")
+    parser.add_argument("--markdown", type=Path, help="a folder of more real notes")
+    parser.add_argument("--largest", type=int, default=10_000, help="the last size")
+    parser.add_argument("--tools", nargs="*", help="the other tools (all that are installed)")
+    parser.add_argument("--write", action="store_true", help="write the pages")
     args = parser.parse_args()
     nothing = [sys.executable, "-c", "pass"]
-    base, _ = least(nothing, Path.cwd(), dict(os.environ), 15)
-    first = f"`python -c pass` took {1000 * base:.1f} ms when this run began."
-    print(first, flush=True)
-    if "table" in args.only:
-        lines = ["| operation | measured | target |", "|---|---|---|"]
-        for row in rows(args.markdown, large=not args.small):
-            lines.append(f"| {row.operation} | {row.figure} | {row.target} |")
-            print(lines[-1], flush=True)
-        _write(args.write, "benchmarks.md", "Benchmarks", __doc__, [first, "", *lines])
-    if "growth" in args.only:
-        sizes = tuple(size for size in growth.SIZES if size <= args.largest)
-        curves = growth.measured(sizes)
-        lines = [growth.table(curves)]
-        print(lines[0], flush=True)
-        if args.write and growth.draw(curves, args.write.parent / "images" / "growth.svg"):
-            lines = ["![Curves of growth](../images/growth.svg)", "", *lines]
-        _write(args.write, "benchmarks-growth.md", "Growth", growth.__doc__, [first, "", *lines])
-
-
-def _write(
-    folder: Path | None, name: str, title: str, text: str | None, lines: Iterable[str]
-) -> None:
-    """Writes a page, if there is a folder to write to."""
-    if folder:
-        head = f"# {title}\n\nGenerated by `make bench`. {(text or '').strip()}\n\n"
-        (folder / name).write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    base = min(run(nothing, Path.cwd(), dict(os.environ))[0] for _ in range(15))
+    first = f"`python -c pass` took {1000 * base:.1f} ms, and a server was asked "
+    first += f"{len(notes.labelled()[1])} questions of each kind."
+    values: Values = {}
+    for size in (size for size in SIZES if size <= args.largest):
+        for key, tool, value in measured(size, args.markdown, args.tools):
+            values[key, tool, size] = value
+            print(f"{size:,}: {tool}: {EVERY[key].label}: {shown(key, value)}", flush=True)
+        if args.write:  # After each size: the largest takes most of the time.
+            write(values, first)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,12 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import mimo
 from bench.clients import Pipe
@@ -77,13 +75,8 @@ def question(number: int) -> str:
     return f"{draw.choice(QUERIES)} {words(draw, 2)}"
 
 
-def subject(number: int) -> int:
-    """Returns which of the subjects a note is about."""
-    return TOPICS.index(random.Random(number).choice(TOPICS))
-
-
 @contextmanager
-def store(size: int, *, encoder: bool = False) -> Iterator[tuple[Path, dict[str, str]]]:
+def store(size: int) -> Iterator[tuple[Path, dict[str, str]]]:
     """Yields a project with that many notes, and the environment to run mind in.
 
     Without the encoder, an index has words and static vectors only: preparing 10,000 notes for
@@ -94,15 +87,14 @@ def store(size: int, *, encoder: bool = False) -> Iterator[tuple[Path, dict[str,
         # Without compiled files every start would measure the compiler.
         for name in ("MIND_PROJECT", "PYTHONDONTWRITEBYTECODE"):
             environ.pop(name, None)
-        yield project(Path(folder) / "project", environ, size, encoder=encoder), environ
+        yield project(Path(folder) / "project", environ, size), environ
 
 
-def project(root: Path, environ: dict[str, str], size: int, *, encoder: bool = False) -> Path:
+def project(root: Path, environ: dict[str, str], size: int) -> Path:
     """Makes a project with that many notes, which are not indexed yet; returns its root."""
     root.mkdir()
     run([*MIND, "init"], root, environ)
-    if not encoder:
-        run([*MIND, "config", "--user", "embedding.encoder", "off"], root, environ)
+    run([*MIND, "config", "--user", "embedding.encoder", "off"], root, environ)
     facts = root / ".mind" / "facts"
     facts.mkdir(exist_ok=True)
     for number in range(size):
@@ -111,9 +103,12 @@ def project(root: Path, environ: dict[str, str], size: int, *, encoder: bool = F
 
 
 def run(
-    command: list[str], cwd: Path, environ: dict[str, str], data: bytes = b""
+    command: list[str], cwd: Path, environ: dict[str, str], data: bytes = b"", most: int = 0
 ) -> tuple[float, int]:
-    """Returns the processor seconds of a command, and its resident memory in kB."""
+    """Returns the processor seconds of a command, and its resident memory in kB.
+
+    Raises `SystemExit` if its exit status is larger than the most.
+    """
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -127,31 +122,9 @@ def run(
         process.stdin.close()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if not 0 <= process.returncode <= most:
         raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
-
-
-def least(
-    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, data: bytes = b""
-) -> tuple[float, int]:
-    """Returns the least processor seconds of several runs, and the memory of the last one."""
-    measured = [run(command, cwd, environ, data) for _ in range(runs)]
-    return min(seconds for seconds, _ in measured), measured[-1][1]
-
-
-def times(
-    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, data: bytes = b""
-) -> tuple[float, int]:
-    """Returns the least processor time of a command as a multiple of `python -c pass`'s.
-
-    The two run by turns, because the speed of a machine changes. Also returns the resident memory.
-    """
-    measured, base = [], []
-    for _ in range(runs):
-        base.append(run([sys.executable, "-c", "pass"], cwd, environ)[0])
-        measured.append(run(command, cwd, environ, data))
-    return min(seconds for seconds, _ in measured) / min(base), measured[-1][1]
 
 
 class Server(Pipe):
@@ -166,21 +139,11 @@ class Server(Pipe):
             subprocess.Popen(command, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=null)
         )
 
-    def call(self, tool: str, **arguments: Any) -> float:
-        """Returns the milliseconds that a call of a tool takes."""
-        start = time.perf_counter()
-        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        if answer.get("result", {}).get("isError"):
-            raise SystemExit(f"{tool} failed: {answer}")
-        return 1000 * (time.perf_counter() - start)
-
-    def search(self, query: str) -> float:
-        return self.call("mind_search", query=query)
-
-    def searches(self, count: int) -> list[float]:
-        """Returns how long different questions took, in rising order; ten more come first."""
-        took = [self.search(question(number)) for number in range(-9, count + 1)]
-        return sorted(took[10:])
+    def spent(self) -> tuple[float, int]:
+        """Returns the processor seconds and the page faults so far, with those of its children."""
+        fields = [_fields(pid) for pid in _tree(self.process.pid)]
+        seconds = sum(sum(map(int, each[11:15])) for each in fields) / os.sysconf("SC_CLK_TCK")
+        return seconds, sum(int(each[7]) + int(each[8]) for each in fields)
 
     def resident(self) -> int:
         """Returns the resident memory in kB, or 0 if the system does not report it."""
@@ -195,3 +158,27 @@ class Server(Pipe):
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=30)
+
+
+def _fields(pid: int) -> list[str]:
+    """Returns what the system says of a process, from its state on; zeros where it says nothing."""
+    path = Path(f"/proc/{pid}/stat")
+    return path.read_text().rpartition(")")[2].split() if path.exists() else ["0"] * 15
+
+
+def _tree(pid: int) -> Iterator[int]:
+    """Yields a process, its children, and theirs."""
+    yield pid
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in path.read_text().split():
+            yield from _tree(int(child))
+
+
+def left_behind(folder: Path) -> list[int]:
+    """Returns the processes whose environment names a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if os.fsencode(folder) in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found

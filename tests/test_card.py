@@ -38,7 +38,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}}
 PAGE = "# Worker {0}\n\n" + "".join(
     f"Worker {{0}} takes job {n} from its queue. " for n in range(50)
 )
-OWN_MODEL = f"[embedding]\nmodel = {json.dumps(str(FOLDER))}\n"
+OWN_MODEL = f'[embedding]\nencoder = "off"\nmodel = {json.dumps(str(FOLDER))}\n'
 QUESTIONS = ("how long does it brew", "which drink is hot")
 
 

@@ -143,7 +143,8 @@ def test_a_search_of_unchanged_files_does_not_load_readers_and_writers(settled: 
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "fact_green"]])
 def test_list_and_show_do_not_load_the_search(settled: Path, argv: list[str]) -> None:
-    assert not (READING | WRITING | SEARCHING) & imported(settled, *argv)
+    unneeded = READING | WRITING | SEARCHING | {"inspect", "mimo.text.tokens", "uuid"}
+    assert not unneeded & imported(settled, *argv)
 
 
 def test_add_loads_the_header_reader_and_nothing_else_heavy(project: Path) -> None:
@@ -248,3 +249,13 @@ def test_no_command_and_no_import_loads_a_downloader(project: Path, tmp_path: Pa
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
     )
     assert not DOWNLOADERS & set(done.stdout.split())
+
+
+def test_click_has_the_real_modules_after_a_command():
+    code = """
+from mimo.cli.main import main
+main(["trust", "--help"])
+import click, uuid
+assert isinstance(click.UUID.convert(str(uuid.NAMESPACE_URL), None, None), uuid.UUID)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

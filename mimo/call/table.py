@@ -504,6 +504,8 @@ def _groups(name: str) -> set[str]:
 
 def called(tools: Tools, name: str) -> Sequence[Spec] | None:
     """Returns the tool of that name in any spelling, or None."""
+    if specs := tools.get(name):
+        return specs
     key = folded(name)
     return next((specs for tool, specs in tools.items() if folded(tool) == key), None)
 

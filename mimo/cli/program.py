@@ -203,7 +203,6 @@ class Command(Program):
                 *map(_argument, self.places),
                 *(clicked(o, hidden=not o.param and o in hidden) for o in self._options),
             ],
-            help=spec.help,
         )
 
     def make_parser(self, ctx: click.Context) -> Any:
@@ -251,6 +250,11 @@ class Command(Program):
         """Returns the line that was read."""
         return Line(spec=self.spec, values=ctx.params, options=ctx.meta[SHARED_VALUES])
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the help of the specification, which is read from its docstring for that alone."""
+        self.help = self.spec.help
+        super().format_help_text(ctx, formatter)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the arguments, then the options."""
         if self.places:
@@ -282,14 +286,10 @@ def _page_option(option: Option, text: Callable[[click.Context], str]) -> click.
         if is_set:
             raise Page(text(ctx))
 
-    return click.Option(
-        [option.key, *option.names],
-        help=option.help,
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-    )
+    names = [option.key, *option.names]
+    made = click.Option(names, is_flag=True, is_eager=True, expose_value=False, callback=show)
+    made.help = option.help  # click would load `inspect` to remove indents.
+    return made
 
 
 _LONGEST = 70
@@ -305,7 +305,8 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
         long = [name for name in names if name.startswith("--")]
         names = [name for name in names if name not in long]
         names += [f"{name}/{off}" for name, off in zip(long, option.negated, strict=True)]
-    settings: dict[str, Any] = {"help": option.help, "default": None, "hidden": hidden}
+    settings: dict[str, Any] = {"default": None, "hidden": hidden}
+    text = option.help
     if option.is_flag:
         settings["is_flag"] = True
     else:
@@ -315,14 +316,14 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
         if option.param:
             settings["metavar"] = _metavar(option.param, option.choices)
             if settings["metavar"] == "NAME":
-                settings["help"] += f": {', '.join(option.choices)}"
+                text += f": {', '.join(option.choices)}"
         elif option.choices:
             settings["type"] = click.Choice(option.choices)
-        elif option.key == "project":
-            settings["type"] = click.Path()
     if not option.param and option in (*COMMON, ALLOW_SECRET, LONG, STDIN_IDS):
         settings |= {"expose_value": False, "callback": _share_value}
-    return click.Option([option.key, *names], **settings)
+    made = click.Option([option.key, *names], **settings)
+    made.help = text
+    return made
 
 
 def _metavar(param: Param, choices: Sequence[str]) -> str:

@@ -183,7 +183,7 @@ class Cache:
         finally:
             self._thread.transaction = enclosing
 
-    def compact(self) -> None:
+    def compact(self, wait: float = disk.WAIT_SECONDS) -> None:
         """Writes the file again without what was removed, and empties its log.
 
         Raises `StorageFailed`, and `CacheBusy` if another process reads for so long that the log
@@ -192,7 +192,7 @@ class Cache:
         with self.begin(reads=False) as connection:
             connection.execute("VACUUM")
             # SQLite raises no error for an incomplete checkpoint, so `execute` would not wait.
-            with connection.waiting(min(disk.WAIT_SECONDS, disk.current().left)):
+            with connection.waiting(min(wait, disk.current().left)):
                 ((stays, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if stays:
             message = f"another process is reading {_named(self.path)}"

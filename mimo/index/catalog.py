@@ -257,8 +257,8 @@ class Catalog:
                 some = complete[start : start + limit]
                 rows = {}
                 for unit, *row in self.sql.execute(
-                    "SELECT u.key, m.id, u.tokens, m.title_tokens || ' ' || m.topic_tokens,"
-                    " m.type, CAST(m.path AS TEXT)"
+                    "SELECT u.key, m.id, unpacked(u.tokens),"
+                    " m.title_tokens || ' ' || m.topic_tokens, m.type, CAST(m.path AS TEXT)"
                     " FROM units u CROSS JOIN memories m ON m.key = u.memory"
                     f" WHERE u.key IN ({marks(some)}) AND {self._approved}",
                     some,

@@ -88,11 +88,12 @@ def analyse(text: str) -> Analysis:
         start = end + 1
     groups = list(_packed(text, lines, UNIT_WORDS))
     spans = _spans(groups)
-    chunks = _chunks(text, groups) if len(groups) > 1 else None
+    chunks = _chunks(text, groups)
     units: list[Unit] = []
     for group, span in zip(groups, spans, strict=True):
         start, part = group[0].start, text[group[0].start : group[-1].end]
-        if held := _tokens_in(part, chunks, span):
+        held = chunks.between(*span) if chunks else None
+        if held := " ".join(tokenize(part)) if held is None else held:
             speakers = _speakers(part) if ":" in part else ""
             units.append(Unit(part, start, group[0].line, held, speakers))
     user_lines = _user_lines(text, lines)
@@ -103,8 +104,8 @@ def analyse(text: str) -> Analysis:
     passages: list[str] = []
     groups = list(_packed(text, lines, PASSAGE_WORDS))
     for group, span in zip(groups, _spans(groups), strict=True):
-        part = _joined(text, group)
-        if held := _tokens_in(part, chunks, span):
+        held = chunks.between(*span) if chunks else None
+        if held := " ".join(tokenize(_joined(text, group))) if held is None else held:
             passages.append(held)
     return Analysis(tuple(units), tuple(passages))
 
@@ -122,10 +123,10 @@ class _Chunks:
         self._kinds = kinds(chunks)
         self._tokens = tokens_of_chunks(chunks)
 
-    def between(self, start: int, end: int, text: str) -> str:
-        """Returns the tokens of some neighbouring chunks, which `text` consists of."""
+    def between(self, start: int, end: int) -> str | None:
+        """Returns the tokens of some neighbouring chunks; None if they may have others, too."""
         if may_have_nouns(self._kinds, start, end):
-            return " ".join(tokenize(text))
+            return None
         return " ".join(filter(None, self._tokens[start:end]))
 
 
@@ -136,11 +137,6 @@ def _chunks(text: str, groups: Sequence[Sequence[_Piece]]) -> _Chunks | None:
     return _Chunks(chunks) if words == len(chunks) else None
 
 
-def _tokens_in(part: str, chunks: _Chunks | None, span: tuple[int, int]) -> str:
-    """Returns the tokens of a part of a text, with these words if each is a chunk."""
-    return chunks.between(*span, part) if chunks else " ".join(tokenize(part))
-
-
 def _speaker(line: str) -> str:
     """Returns the name before the colon at the beginning of a line, or an empty string."""
     match = compiled(_PREFIX).match(line)
@@ -149,7 +145,7 @@ def _speaker(line: str) -> str:
 
 def _speakers(part: str) -> str:
     """Returns the names before colons at the beginnings of lines."""
-    names = dict.fromkeys(_speaker(line) for line in part.split("\n"))
+    names = dict.fromkeys(_speaker(line) for line in part.split("\n") if ":" in line)
     people = [name for name in names if name not in _USERS | _ASSISTANTS]
     return " ".join(filter(None, ("_".join(tokenize(name)) for name in people)))
 
@@ -221,7 +217,8 @@ def _user_lines(text: str, lines: list[_Piece]) -> list[_Piece] | None:
     speakers = set()
     user_lines = []
     for piece in lines:
-        name = _speaker(text[piece.start : piece.start + 40])
+        head = text[piece.start : piece.start + 40]
+        name = _speaker(head) if ":" in head else ""
         if name in _USERS or name in _ASSISTANTS:
             turn = name
             speakers.add(name)
@@ -274,7 +271,7 @@ def document(record: Record) -> Document:
     "".join(value for value in row if isinstance(value, str)).encode()
     units, passages = analyse(memory.text)
     units = units or (Unit("", 0, 0, ""),)
-    title = list(tokenize(memory.title)) if memory.title else []
+    title = tokenize(memory.title) if memory.title else []
     names: Mapping[str, int] = {}
     if memory.title:
         names = {naming.key_of(memory.title): naming.Rank.TITLE}

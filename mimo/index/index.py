@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Concatenate, cast
 
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
@@ -20,12 +19,11 @@ from mimo.index import names, rows, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
-from mimo.index.schema import Approvals
-from mimo.index.vectors import Sources, State, Vectors, purge_vectors
+from mimo.index.schema import Approvals, portions
+from mimo.index.vectors import Sources, Vectors, purge_vectors
 from mimo.memory.model import Problem
 
 if TYPE_CHECKING:
-    from mimo.index.documents import Document
     from mimo.index.links import Walks
     from mimo.index.meanings import Meanings
     from mimo.index.writing import Batch
@@ -46,7 +44,13 @@ Past states share them, and a text may come back.
 _MOST_REPLACED = 3
 """The number of times that other processes may replace the tables before a query runs."""
 
+_LARGE = 1_000_000
+"""The size from which a first index, and its log, are written again without gaps, in bytes."""
+
 _OF_FILES = (sqlite3.Error, OSError)
+
+_MOST_COUNTS = 10_000
+"""The number of terms whose units are counted once for a state."""
 
 _KEPT_PAST = 8
 """The number of past states whose tables are kept, the last used ones."""
@@ -60,6 +64,8 @@ class Caches:
         self.identity = identity
         self.walks: Walks | None = None
         self.answers: dict[object, tuple[object, object]] = {}
+        self.counts: tuple[int, dict[str, int]] = 0, {}
+        """A revision, and the numbers of its units with some terms."""
 
 
 class Reader(Queries):
@@ -92,7 +98,6 @@ class Reader(Queries):
         """
         with self.reading() as sql:
             self.index.begun = sql.identity
-            self.index.check_model(sql)
         return self.index.begun
 
     @property
@@ -109,7 +114,7 @@ class Reader(Queries):
         checker = self.index.approvals.checker
         if self.totals().shadowed and self.cached(names.outdated, checker()):
             self.end()
-            self.index.write((), 0, none_is, {}, wait)
+            self.index.write((), 0, none_is, wait)
 
     def search(self, request: Request) -> Found:
         """Returns the memories that best match, best first, none below the threshold.
@@ -274,8 +279,7 @@ class Index(Reader):
         folder: Path | None = None,
     ) -> None:
         """Takes the folders of the tables and of the vectors; `open` and `in_memory` call it."""
-        self.approvals = Approvals()
-        """The check whether a text is approved; the caller sets its `checker`."""
+        self.approvals = Approvals()  # The caller sets its `checker`.
         self._tables = schema.open_cache(tables, owner, self.approvals)
         self._tables.check_folder()
         self._folder, self._owner = folder, owner
@@ -283,10 +287,8 @@ class Index(Reader):
         self._embedder = embedder
         self._vectors = vectors
         self._caches = Caches("")
-        self._embeds = True
         self._vectors_file: str | None = None
-        self._complete: State | None = None
-        """The state of the vectors when none was missing."""
+        """The identity of the file of vectors when a search began to compare them."""
         self.begun, self._compared_file = "", ""
         """The tables with which a comparison of all files began last, and one was complete."""
         self._is_first = False
@@ -299,8 +301,6 @@ class Index(Reader):
         """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.encoder: Callable[[], Embedder | None] = lambda: None
         """Returns the encoder of the second vectors; set by the caller, None for none."""
-        self.lacks_vectors = False
-        """True if another process is still making some of the vectors."""
         self.approve: Callable[[Collection[str]], object] = lambda _: None
         """Approves claims of approved texts, which then hold after changes; set by the caller."""
 
@@ -327,6 +327,8 @@ class Index(Reader):
             index = cls(tables, vectors, embedder, owner, folder)
         except StorageFailed:
             return cls.in_memory(embedder)
+        from shutil import rmtree  # It loads five others that most commands never need.
+
         with suppress(OSError):
             os.utime(tables)
             states = sorted(tables.parent.iterdir(), key=lambda state: -state.stat().st_mtime)
@@ -380,9 +382,18 @@ class Index(Reader):
         from mimo.index.search import search
         from mimo.index.tables import Tables
 
-        self.caches_of(sql)  # Forgets what it knows of the encoder's vectors for another file.
+        # For another file, this forgets what it knows of the encoder's vectors.
+        caches, revision = self.caches_of(sql), schema.totals(sql).revision
+        counts = caches.counts
+        if counts[0] != revision or len(counts[1]) > _MOST_COUNTS:
+            counts = caches.counts = revision, {}  # Other threads may replace them.
         source = Tables(
-            sql, self._vectors, self._embedder, lambda: self.meanings, self.check_vectors
+            sql,
+            self._vectors,
+            self._embedder,
+            lambda: self.meanings,
+            self.make_static,
+            counts[1],
         )
         matches, file = search(source, request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file
@@ -417,11 +428,14 @@ class Index(Reader):
     def note_all_compared(self, identity: str) -> None:
         """Notes that all files were compared with the tables that had an identity in `begin`.
 
-        Removes the files of earlier versions of mind if the index is complete for the first time.
+        A first index is made small then, and the files of earlier versions of mind are removed.
         """
         self._compared_file = identity
         if self._is_first and self._folder:
             schema.remove_earlier(self._folder)
+            if self._tables.size() > _LARGE:
+                with suppress(StorageFailed):  # A process that reads it keeps it so large.
+                    self._tables.compact(0.0)
         self._is_first = False
 
     def note_compared(self, digest: bytes, revision: int) -> None:
@@ -452,17 +466,15 @@ class Index(Reader):
     ) -> frozenset[str]:
         """Writes changes of files that were read at `now_ns`, in one transaction for each batch.
 
-        Returns the paths of files that have changed since, which are not written. Vectors are made
-        before each transaction. Waits up to `wait` seconds for another process's transaction.
-        Raises `CacheBusy` if that takes longer, and `StorageFailed` if the index can't be written;
-        earlier batches are kept.
+        Returns the paths of files that have changed since, which are not written. Waits up to
+        `wait` seconds for another process's transaction. Raises `CacheBusy` if that takes longer,
+        and `StorageFailed` if the index can't be written; earlier batches are kept.
         """
         from mimo.index.writing import prepared
 
-        self._embeds = True
         late: frozenset[str] = frozenset()
         for batch in prepared(changes):
-            write = partial(self.write, [batch], now_ns, overtaken, self._encoded(batch[1]))
+            write = partial(self.write, [batch], now_ns, overtaken)
             try:
                 late |= write(wait)
             except CacheBusy:
@@ -494,6 +506,8 @@ class Index(Reader):
                 purge_vectors(self._folder, tracking.vector_names(sql), self._owner)
         self._tables.compact()
         if self._folder:
+            from shutil import rmtree
+
             with suppress(FileNotFoundError):
                 rmtree(self._folder / "past")
 
@@ -502,33 +516,21 @@ class Index(Reader):
         batches: Iterable[Batch],
         now_ns: int,
         late: Overtaken,
-        vectors: Mapping[bytes, bytes],
         wait: float,
     ) -> frozenset[str]:
-        """Writes batches in one transaction, and returns the paths of files that are late.
-
-        Stores new `vectors` in it, so that no other process prunes them before a text has them.
-        """
+        """Writes batches in one transaction, and returns the paths of files that are late."""
         from mimo.index.writing import Writer
 
         self.approvals.approves = None
-        count = units = 0
         with self._tables.writing(wait) as sql:
             before = schema.totals(sql)
-            if vectors:
-                count = self._store(vectors)
             writer = Writer(sql, now_ns)
             for changes, documents in batches:
                 writer.write(changes, documents, late(changes))
             writer.finish()
             if writer.claims:
                 self.approve(writer.claims)
-            if not before.memories or not self._embeds:
-                self._note_model(sql)
             self._is_first = self._is_first or not before.revision
-            units = schema.totals(sql).units if count else 0
-        if count > _MOST_UNUSED + 2 * units:
-            self.prune()
         return frozenset(writer.late)
 
     @cached_property
@@ -549,11 +551,13 @@ class Index(Reader):
     ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
-        Before each batch, and at the end, `advance` is called with the number of memories done and
-        of all, and may raise to stop. With `turn`, a few texts at a time are read in a context that
-        it returns.
+        Static ones are then removed; without an encoder, they are made. Before each batch, and at
+        the end, `advance` is called with the number of memories done and of all, and may raise to
+        stop. With `turn`, a few texts at a time are read in a context that it returns.
         """
         if self.meanings is None:
+            with turn() if turn else nullcontext():
+                self.ask(self.make_static)
             return 0
         with self.reading() as sql:
             keys = self.meanings.missing(sql)
@@ -567,12 +571,17 @@ class Index(Reader):
                 with turn() if turn else nullcontext():
                     self.meanings.of(texts[first : first + size])
         advance(len(keys), len(keys))
+        if keys:
+            if self._vectors:
+                with suppress(StorageFailed):  # Another process writes; the next ones remove them.
+                    self._vectors.clear()
+            self._limit_unused(self.meanings.vectors, self.totals().units)
         return len(keys)
 
     @contextmanager
     def sources(self) -> Iterator[Sources]:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
-        self.ask(schema.totals)  # Fills the tables again if they were damaged.
+        self.ask(self.make_static)  # It fills the tables again if they were damaged.
         self.approvals.approves = None
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
@@ -596,89 +605,34 @@ class Index(Reader):
         self._tables.close()
         self._tables = schema.open_cache(None, self._owner, self.approvals)
 
-    # Vectors.
+    def make_static(self, sql: sqlite3.Connection, names: Collection[bytes] | None = None) -> None:
+        """Makes the static vectors that are missing among `names`, default all.
 
-    def _encoded(self, documents: Sequence[Document]) -> dict[bytes, bytes]:
-        """Returns the vectors that documents lack; none if that fails, and words find them."""
-        from mimo.index.writing import missing_vectors
-
-        try:
-            if self._embedder and self._vectors:
-                return missing_vectors(documents, self._embedder, self._vectors)
-        except FAILURES:
-            self._embeds = False
-        return {}
-
-    def _store(self, vectors: Mapping[bytes, bytes]) -> int:
-        """Stores new vectors and returns the number of all; 0 if that fails, as in `_encoded`."""
-        try:
-            return self._vectors.put(vectors) if self._vectors else 0
-        except FAILURES:
-            self._embeds = False
-        return 0
-
-    def check_model(self, sql: Connection) -> None:
-        """Makes missing vectors if their file is missing, or not all are known to be made.
-
-        The first search that compares them looks closer, by `check_vectors`.
+        If that fails, words find their texts.
         """
-        self.lacks_vectors = False
-        if self._vectors and self._embedder:
-            (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-            is_ours = model == self._embedder.model and self._vectors.cache.exists
-            if self._is_past or not is_ours:
-                self._embed_missing(sql, self._vectors, self._embedder)
-
-    def check_vectors(self, sql: sqlite3.Connection) -> None:
-        """Makes missing vectors if the file is another one than at the last check."""
-        if self._vectors and self._embedder and self._vectors.identity != self._vectors_file:
-            self._embed_missing(sql, self._vectors, self._embedder)
-
-    def _embed_missing(self, sql: sqlite3.Connection, vectors: Vectors, embedder: Embedder) -> None:
-        """Makes all vectors that are lost, of another model, or could not be made before.
-
-        Does nothing if another process is making them.
-        """
-        self.lacks_vectors, self._vectors_file = False, vectors.identity
-        # Vectors are lost together; an older copy of their file lacks the newest. But those of a
-        # past state are pruned.
-        limit, state = (-1, vectors.state()) if self._is_past else (3, None)
-        if state and state == self._complete:
+        if self._vectors is None or self._embedder is None:
             return
-        units = sql.execute("SELECT vector FROM units ORDER BY key DESC LIMIT ?", (limit,))
-        few = [name for (name,) in units]
-        (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-        is_complete = vectors.known(few) >= {*few}
-        if not few or (model == embedder.model and is_complete):
-            self._complete = state
+        self._vectors_file = self._vectors.identity
+        sums = schema.totals(sql)
+        state = f"{getattr(sql, 'identity', '')} {sums.revision}"
+        if names == () or (names is None and self._vectors.state().complete == state):
             return
-        with self.turn() as ours:
-            self.lacks_vectors = not ours
-            if ours:
-                self._embed_all(embedder)
-
-    def _embed_all(self, embedder: Embedder) -> None:
         from mimo.index.documents import document
-        from mimo.index.writing import BATCH
 
+        needed = tracking.vector_names(sql) if names is None else {*names}
         with suppress(*FAILURES):
-            embedder.encode("a")
-            self._embeds, last_key = True, 0
-            while self._embeds:
-                with self.reading() as sql:
-                    records = rows.after(sql, last_key, BATCH)
-                if not records:
-                    break
-                self._store(self._encoded([document(record) for record in records.values()]))
-                last_key = max(records)
-            with self._tables.writing() as sql:
-                # Meanwhile, another process may have written texts without their vectors.
-                names = {name for (name,) in sql.execute("SELECT vector FROM units")}
-                if self._vectors:
-                    self._embeds = self._embeds and self._vectors.known(names) >= names
-                self._note_model(sql)
+            missing = needed - self._vectors.known(needed)
+            for keys in portions(tracking.memories_of(sql, missing)):
+                made = map(document, rows.by_key(sql, keys).values())
+                named = (zip(each.unit_vectors, each.unit_texts, strict=True) for each in made)
+                texts = {name: text for pair in named for name, text in pair if name in missing}
+                vectors = self._embedder.encode_many([*texts.values()])
+                self._vectors.put(dict(zip(texts, vectors, strict=True)))
+            if names is None:
+                self._vectors.note_complete(state)
+            if missing:
+                self._limit_unused(self._vectors, sums.units)
 
-    def _note_model(self, sql: sqlite3.Connection) -> None:
-        """Stores the model of the vectors; None if some units have no vector."""
-        model = self._embedder.model if self._embedder and self._embeds else None
-        sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))
+    def _limit_unused(self, vectors: Vectors, units: int) -> None:
+        if vectors.count() > _MOST_UNUSED + 2 * units:
+            self.prune()

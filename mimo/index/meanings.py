@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimo.data.cache import Cache
+from mimo.data.sqlite import Connection
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index import rows, schema, tracking
@@ -22,8 +24,11 @@ from mimo.index.documents import document, name_of
 from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.schema import marks, portions
 from mimo.index.selection import memories_near
-from mimo.index.vectors import State, Vectors
+from mimo.index.vectors import State, Vectors, recorded
 from mimo.memory.model import Filter
+
+if TYPE_CHECKING:
+    from mimo.ranking import Ranked
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -33,6 +38,9 @@ MOST_CHARACTERS = 4_000
 
 The amount of text is limited, not the time: equal stores give equal answers on any machine.
 """
+
+_JUST_ADDED = 3
+"""The number of newest memories whose beginnings are read first."""
 
 _MOST_READ = 100
 """The number of memories that are read for these texts, at most."""
@@ -124,19 +132,19 @@ class Meanings:
         sql: sqlite3.Connection,
         text: str,
         filter: Filter,
-        best: Iterable[tuple[int, int]] | None = (),
+        by_words: Callable[[], list[Ranked]] | None = list,
     ) -> Compared | None:
         """Returns the comparison of a query with the memories that pass a filter.
 
-        Makes some missing vectors first: those of the units in `best`, each given as the key of a
-        memory and the unit's number, then those of the newest memories. None of them is made if
-        `best` is None. Returns None if there are no vectors.
+        Makes some missing vectors first: those of the best units of the memories that `by_words`
+        returns, then those of the newest memories; none if it is None. Returns None if there are no
+        vectors.
         """
         query = self.encoder.encode(text)
         if not query:
             return None
-        if (lacking := self._lacking_vectors(sql)) and best is not None:
-            self._catch_up(sql, lacking, best)
+        if (lacking := self._lacking_vectors(sql)) and by_words:
+            self._catch_up(sql, lacking, by_words())
             lacking = self._lacking_vectors(sql)
         state = self.vectors.state()
         if state.full <= READABLE * state.empty:
@@ -204,8 +212,7 @@ class Meanings:
             changed = tracking.changed_since(sql, previous[0])
         among = None if changed is None else list({*changed, *self._lacking})
         units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
-        stored_names = self.vectors.known(name for _, name in units)
-        self._lacking = Counter(memory for memory, name in units if name not in stored_names)
+        self._lacking = _lacking(units, self.vectors)
         self._checked = revision, state
         if not self._lacking and len(units) > _NOTED and identity:
             self.vectors.note_complete(f"{identity} {revision}")
@@ -215,18 +222,40 @@ class Meanings:
         self,
         sql: sqlite3.Connection,
         lacking: Mapping[int, int],
-        best: Iterable[tuple[int, int]],
+        ranked: Sequence[Ranked],
     ) -> None:
-        """Makes some of the missing vectors: of the best units, then of the newest memories."""
-        best = [(key, number) for key, number in best if key in lacking][:_MOST_READ]
+        """Makes some of the missing vectors: of the best units, then of the newest memories.
+
+        The very newest come first: a user who has just added them looks for them.
+        """
+        best = [(match.key, match.unit) for match in ranked if match.key in lacking][:_MOST_READ]
+        newest = _in_order(sql, lacking)[:_MOST_READ]
+        best = [*((key, 0) for key in newest[:_JUST_ADDED]), *best]
         records = rows.by_key(sql, [key for key, _ in best])
         units = [document(records[key]).unit_texts[number] for key, number in best]
         texts = self._without_vector(units)
         if sum(map(len, texts)) < MOST_CHARACTERS:
-            newest = self.texts(sql, _in_order(sql, lacking)[:_MOST_READ])
-            texts = list(dict.fromkeys((*texts, *newest)))
+            texts = list(dict.fromkeys((*texts, *self.texts(sql, newest))))
         starts = accumulate(map(len, texts), initial=0)
         self.of([text for text, at in zip(texts, starts, strict=False) if at < MOST_CHARACTERS])
+
+
+def count_missing(sql: Connection, cache: Cache, *, with_private: bool) -> int:
+    """Returns the number of memories that lack vectors; no encoder is loaded.
+
+    The encoder is taken to be that of the stored vectors.
+    """
+    vectors, changed = recorded(cache), None
+    file, _, revision = vectors.state().complete.partition(" ")
+    if revision and file == sql.identity:
+        changed = tracking.changed_since(sql, int(revision))
+    among = None if changed is None else [*changed]
+    return len(_lacking(_units(sql, among, with_private=with_private), vectors))
+
+
+def _lacking(units: Sequence[tuple[int, bytes]], vectors: Vectors) -> Mapping[int, int]:
+    stored_names = vectors.known(name for _, name in units)
+    return Counter(memory for memory, name in units if name not in stored_names)
 
 
 def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:

@@ -61,7 +61,6 @@ class Queries:
     folded_records = _query(selection.folded_records)
     chunk_counts = _query(selection.chunk_counts)
     count = _query(selection.count)
-    count_unread = _query(selection.count_unread)
     newer = _query(selection.newer)
     current = _query(selection.current)
     competing = _query(selection.competing)

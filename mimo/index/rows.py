@@ -251,7 +251,7 @@ def record(values: Sequence[Any], *, has_checksum: bool = True) -> Record:
     """
     if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")
-    rest = from_json(values[15])
+    rest = {} if values[15] == "{}" else from_json(values[15])
     memory = Memory(
         id=values[0],
         type=Kind(values[6]),
@@ -339,14 +339,6 @@ def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Rec
     """Returns the records of those rows of `memories`."""
     selected = connection.execute(
         f"SELECT {COLUMNS}, key FROM memories WHERE key IN ({marks(keys)})", keys
-    )
-    return {values[-1]: record(values) for values in selected}
-
-
-def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Record]:
-    """Returns the next records by key, at most `limit` of them."""
-    selected = connection.execute(
-        f"SELECT {COLUMNS}, key FROM memories WHERE key > ? ORDER BY key LIMIT ?", (key, limit)
     )
     return {values[-1]: record(values) for values in selected}
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from mimo.data import Schema
 from mimo.errors import Misread
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 22
+FORMAT = 23
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (
@@ -83,7 +84,6 @@ CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
 # match, which is three quarters of the time of a search.
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-INSERT INTO meta VALUES ('model', NULL);
 
 CREATE TABLE totals (
     revision INTEGER NOT NULL,
@@ -184,21 +184,21 @@ CREATE TABLE units (
     line INTEGER NOT NULL,
     start INTEGER NOT NULL,
     length INTEGER NOT NULL,
-    tokens TEXT NOT NULL,
+    tokens NOT NULL,
     speakers TEXT NOT NULL,
     vector BLOB NOT NULL
 );
 CREATE INDEX units_memory ON units (memory, vector);
 
-CREATE INDEX memories_handle ON memories (handle, id);
-CREATE INDEX memories_path ON memories (path);
-CREATE INDEX memories_created ON memories (shadowed, created, id);
+CREATE INDEX memories_handle ON memories (handle);
+CREATE INDEX memories_path ON memories (path, shadowed, approval, parent);
+CREATE INDEX memories_created ON memories (shadowed, created);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_citing ON memories (created) WHERE cites = 1;
-CREATE INDEX memories_approval ON memories (shadowed, approval, path);
+CREATE INDEX memories_approval ON memories (shadowed, approval);
 CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 CREATE INDEX tags_tag ON tags (tag, memory);
@@ -311,7 +311,7 @@ class Approvals:
             if approvals is None:
                 return False
             if approvals.approves is None:
-                approvals.approves = approvals.checker()
+                approvals.approves = cache(approvals.checker())  # A join asks for a text often.
             return approvals.approves(from_digest(name or ""))
 
         connection.add_function("approved", 1, approved)
@@ -363,7 +363,7 @@ def from_sql(path: str | bytes) -> str:
 
 
 def packed(text: str) -> str | bytes:
-    """Returns a text as the column `content` holds it: compressed if that is shorter."""
+    """Returns a text as `content` and `units.tokens` hold it: compressed if that is shorter."""
     data = text.encode()
     if len(data) < _SHORT:
         return text

@@ -6,7 +6,8 @@ An index names candidates, as a `Source`; which of them answer, and in which ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
@@ -17,8 +18,8 @@ from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import SURE, Evidence, Found, Hit, Newer, Request
 from mimo.index.schema import Totals, to_time
 from mimo.index.selection import pruned
-from mimo.memory.model import Filter, Record
-from mimo.memory.naming import is_named
+from mimo.memory.model import Filter, Kind, Record
+from mimo.memory.naming import is_named, key_of
 from mimo.ranking import (
     Candidate,
     Cosines,
@@ -101,12 +102,12 @@ class Source(Protocol):
         """Returns the cosine of an encoded query with each of `names` that has a static vector."""
 
     def compared(
-        self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
+        self, text: str, filter: Filter, by_words: Callable[[], list[Ranked]]
     ) -> Compared | None:
         """Returns the encoder's comparison; None without an encoder, or if it can't read `text`.
 
-        `best` are the keys of the memories that words find, best first, each with the number of its
-        best unit: these may get missing vectors.
+        `by_words` returns the memories that words find, best first: their best units may get
+        missing vectors.
         """
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
@@ -148,10 +149,13 @@ def search(source: Source, request: Request) -> Found:
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
     ranker = Ranker(query, statistics, SURE)
     candidates = Candidates(source, keys, request.filter)
-    ranked = ranker.rank(candidates.listed, candidates.around)
+    by_words = cache(partial(ranker.rank, candidates.listed, candidates.around))
     cosines, notice = Cosines({}), None
-    if request.by_meaning or (request.by_meaning is None and not words_suffice(ranked)):
-        candidates, cosines, notice = _compared(source, request, candidates, ranked)
+    is_literal = request.by_meaning is None and ranker.has_literal(candidates.listed)
+    if request.by_meaning is False or (is_literal and words_suffice(by_words())):
+        ranked = by_words()
+    else:
+        candidates, cosines, notice = _compared(source, request, candidates, by_words)
         ranked = ranker.rank(candidates.listed, candidates.around, cosines)
     if request.folded:
         ranked = candidates.folded(ranked)
@@ -232,7 +236,8 @@ def _named_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]
             return len(asked - _words("\n".join(texts)))
 
         hits = [*sorted(literal, key=missing), *(m for m in hits if not m[1].is_literal)]
-    named = [match for match in hits if is_named(match[1].record, text)]
+    key = key_of(text)
+    named = [match for match in hits if is_named(match[1].record, key)]
     remaining = [match for match in hits if match not in named] if named else hits
     first = (replace(hit, score=hits[0][1].score, is_literal=True) for _, hit in named)
     return [*((n, hit) for (n, _), hit in zip(named, first, strict=True)), *remaining]
@@ -243,32 +248,33 @@ def _words(text: str) -> set[str]:
 
 
 def _compared(
-    source: Source, request: Request, candidates: Candidates, ranked: Sequence[Ranked]
+    source: Source, request: Request, candidates: Candidates, by_words: Callable[[], list[Ranked]]
 ) -> tuple[Candidates, Cosines, str | None]:
     """Returns the candidates by words and by meaning, their cosines, and what is missing, if any.
 
-    The static model stands in for vectors that the encoder has not made.
+    The static model stands in for vectors that the encoder has not made. `by_words` ranks the
+    candidates, which only missing vectors need.
     """
     notice: str | None = None
-    cosines = Cosines({})
+    cosines, memories, is_unread = Cosines({}), source.totals.memories, False
     try:
-        best = [(match.key, match.unit) for match in ranked]
-        if compared := source.compared(request.text, request.filter, best):
+        if compared := source.compared(request.text, request.filter, by_words):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
-                notice = unread(compared.missing, source.totals.memories)
+                notice = unread(compared.missing, memories)
+                is_unread = 2 * compared.missing > memories
             names = candidates.vector_names()
             encoded = compared.cosines(names)
             cosines = Cosines(encoded, is_guessed=2 * len(encoded) < len(names))
-            if len(encoded) == len(names):
+            if len(encoded) == len(names) and not is_unread:
                 return candidates, cosines, notice
     except FAILURES as error:
         notice = f"searched without the encoder: {_reason(error)}"
     try:
         if source.embedder and (vector := source.embedder.encode(request.text)):
-            coverage = max([match.coverage for match in ranked], default=0.0)
+            coverage = max([match.coverage for match in by_words()], default=0.0)
             is_little = len(candidates.listed) <= _FEW or coverage < _LITTLE
-            if cosines.is_guessed and is_little:
+            if (cosines.is_guessed or is_unread) and is_little:
                 candidates = candidates.with_more(source.by_vector(vector, request.filter))
             static = source.cosines(vector, candidates.vector_names())
             cosines = cosines._replace(of=_joined(static, cosines.of))
@@ -281,11 +287,8 @@ def _compared(
 def unread(missing: int, memories: int) -> str:
     """Returns the notice that some memories have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
-    return Hint(
-        f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; ",
-        Command("index"),
-        " does it now",
-    )
+    text = f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; "
+    return Hint(text, "servers do it between calls, ", Command("index"), " at once")
 
 
 def _joined(static: Mapping[bytes, float], encoded: Mapping[bytes, float]) -> dict[bytes, float]:
@@ -311,7 +314,8 @@ def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> t
     """Returns matches with all that is shown of them."""
     newer = source.newer({match.key: candidates[match.key].memory.id for match in ranked})
     records = source.records([match.key for match in ranked])
-    competing = source.competing({key: record.memory.id for key, record in records.items()})
+    decisions = {k: r.memory.id for k, r in records.items() if r.memory.type is Kind.DECISION}
+    competing = source.competing(decisions)
     hits = []
     for match in ranked:
         record, stored = records[match.key], candidates[match.key]
@@ -389,13 +393,27 @@ def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
     return Stored(memory, units, candidate)
 
 
+_NOTHING: Mapping[int, Stored] = {}
+
+
 class Candidates:
     """Memories and their neighbours, with the stored values that ranking needs."""
 
-    def __init__(self, source: Source, keys: Sequence[int], filter: Filter) -> None:
-        """Reads the memories of `keys`, which pass the filter, and the parts around them."""
+    def __init__(
+        self,
+        source: Source,
+        keys: Sequence[int],
+        filter: Filter,
+        memories: Mapping[int, Stored] = _NOTHING,
+    ) -> None:
+        """Reads the memories of `keys`, which pass the filter, and the parts around them.
+
+        Those in `memories` are not read again.
+        """
         self._source, self._filter, self._keys = source, filter, keys
-        self._stored = source.stored(dict.fromkeys(keys))
+        self._stored = {key: memories[key] for key in keys if key in memories}
+        missing = dict.fromkeys(key for key in keys if key not in memories)
+        self._stored |= source.stored(missing)
         listed = dict.fromkeys(key for key in keys if key in self._stored)
         around: dict[int, bool] = {}
         if parts := self._parts():
@@ -435,7 +453,7 @@ class Candidates:
         return (
             self
             if len(all_keys) == len(self._keys)
-            else Candidates(self._source, list(all_keys), self._filter)
+            else Candidates(self._source, list(all_keys), self._filter, self._stored)
         )
 
     def folded(self, ranked: Iterable[Ranked]) -> list[Ranked]:
@@ -474,9 +492,9 @@ def _shape(memory: CandidateRow, units: Sequence[StoredUnit]) -> Shape:
 
 def _is_conversation(units: Sequence[StoredUnit]) -> bool:
     """Returns whether most units have one of few speakers."""
-    speaking = [unit.speakers.split() for unit in units]
-    if not any(speaking):
+    if not any(unit.speakers for unit in units):
         return False
+    speaking = [unit.speakers.split() for unit in units]
     times = Counter(name for names in speaking for name in names)
     people = {name for name, number in times.items() if number >= max(2, len(units) / 4)}
     return sum(not people.isdisjoint(names) for names in speaking) > len(units) / 2

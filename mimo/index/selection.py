@@ -328,6 +328,9 @@ UNITS = 200
 READ = 250
 """The number of units that are read: these, and a margin for ties."""
 
+_READ_FIRST = 120
+"""The number of units that are read if they are of enough memories, as those of notes are."""
+
 DOCUMENTS = 60
 """The number of their memories that are ranked; more changed no measurement by 0.1."""
 
@@ -417,7 +420,11 @@ def memories_with(
     weighed: list[tuple[int, float]] = []
     depth = _ENOUGH * UNITS * memories // max(admitted, 1)
     if admitted >= memories:
-        weighed = _matched(sql, BEST.format(""), (match, READ))
+        for limit in (_READ_FIRST, READ):
+            weighed = _matched(sql, BEST.format(""), (match, limit))
+            surely = {memory for memory, weight in weighed if weight < weighed[-1][1]}
+            if len(weighed) < limit or len(surely) >= DOCUMENTS:
+                break
     elif admitted * _MANY >= memories and depth < matches:
         weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, depth, *values, READ))
     if admitted < memories and len(weighed) < UNITS:

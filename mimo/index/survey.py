@@ -157,7 +157,7 @@ class Approved(NamedTuple):
 
 def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approved:
     """Returns how many texts of memories are approved."""
-    query = "SELECT approval, path, parent FROM memories WHERE shadowed = 0"
+    query = "SELECT approval, path, parent FROM memories WHERE +shadowed = 0"
     rows = {(from_digest(name), path, parent) for name, path, parent in sql.execute(query)}
     left = [row for row in rows if not approves(row[0])]
     items = {(path,) if parent else (path, name) for name, path, parent in left}
@@ -166,7 +166,7 @@ def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approv
 
 def left_out(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> dict[str, int]:
     """Returns the number of memories in each file whose text is not approved, the most first."""
-    query = "SELECT path, approval FROM memories WHERE shadowed = 0"
+    query = "SELECT path, approval FROM memories WHERE +shadowed = 0"
     paths = (path for path, name in sql.execute(query) if not approves(from_digest(name)))
     return {from_sql(path): number for path, number in Counter(paths).most_common()}
 

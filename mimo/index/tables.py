@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mimo.index import rows, schema, selection
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.rows import Newer
 from mimo.index.schema import Totals, from_sql, marks
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, stored_of
@@ -17,6 +17,7 @@ from mimo.memory.model import Filter, Record
 
 if TYPE_CHECKING:
     from mimo.index.meanings import Meanings
+    from mimo.ranking import Ranked
 
 REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
@@ -33,15 +34,21 @@ class Tables:
         vectors: Vectors | None,
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
-        check: Callable[[sqlite3.Connection], None] = lambda _: None,
+        make: Callable[[sqlite3.Connection, Collection[bytes] | None], None] = lambda *_: None,
+        counts: dict[str, int] | None = None,
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
         `sql` is in a transaction. `meanings` is called if words do not suffice: the encoder imports
-        numpy. `check` is called before, and makes missing vectors.
+        numpy. `make` is called before, and makes missing static vectors of the names given to it,
+        of all without names. `counts` has the numbers of units with terms that were counted before
+        in the same state, and gets further ones.
         """
-        self._sql, self._vectors, self._meanings, self._check = sql, vectors, meanings, check
+        self._counts = {} if counts is None else counts
+        self._sql, self._vectors, self._meanings, self._make = sql, vectors, meanings, make
         self.embedder = embedder if vectors else None
+        self._has_all = False
+        """True if the encoder's vectors are all made, so that static ones say nothing more."""
 
     @cached_property
     def totals(self) -> Totals:
@@ -54,7 +61,10 @@ class Tables:
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
         """Returns the number of units that hold each term."""
-        return {term: schema.frequency(self._sql, term) for term in terms}
+        for term in terms:
+            if term not in self._counts:
+                self._counts[term] = schema.frequency(self._sql, term)
+        return {term: self._counts[term] for term in terms}
 
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
@@ -73,19 +83,26 @@ class Tables:
         """Returns the memories whose static vectors are nearest, nearest first."""
         if self._vectors is None:
             return []
+        self._make(self._sql, None)
         return list(selection.memories_near(self._sql, self._vectors, query, filter))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of a query with each static vector."""
-        return self._vectors.cosines(query, names) if self._vectors else _NONE
+        if self._vectors is None:
+            return _NONE
+        self._make(self._sql, () if self._has_all else names)
+        return self._vectors.cosines(query, names)
 
     def compared(
-        self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
+        self, text: str, filter: Filter, by_words: Callable[[], list[Ranked]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
-        self._check(self._sql)
+        self._make(self._sql, ())
         meanings = self._meanings()
-        return meanings.compared(self._sql, text, filter, best) if meanings else None
+        compared = meanings.compared(self._sql, text, filter, by_words) if meanings else None
+        is_local = meanings and not is_elsewhere(meanings.encoder)  # It gets private texts, too.
+        self._has_all = compared is not None and not compared.missing and bool(is_local)
+        return compared
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""
@@ -93,8 +110,8 @@ class Tables:
             f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
         ).fetchall()
         units = _units(self._sql, [row[0] for row in selected])
-        rows_of = [CandidateRow(*row)._replace(path=from_sql(row[6])) for row in selected]
-        return {row.key: stored_of(row, units[row.key]) for row in rows_of}
+        memories = [CandidateRow(*(*row[:6], from_sql(row[6]), *row[7:])) for row in selected]
+        return {memory.key: stored_of(memory, units[memory.key]) for memory in memories}
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""
@@ -154,7 +171,7 @@ _COLUMNS = (
 def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
     units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
     selected = sql.execute(
-        "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
+        "SELECT unpacked(tokens), speakers, vector, line, start, length, memory FROM units"
         f" WHERE memory IN ({marks(keys)}) ORDER BY key",
         keys,
     )

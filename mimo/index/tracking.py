@@ -60,6 +60,15 @@ def vector_names(sql: sqlite3.Connection) -> set[bytes]:
     return {name for (name,) in sql.execute("SELECT vector FROM units")}
 
 
+def memories_of(sql: sqlite3.Connection, vectors: Collection[bytes]) -> list[int]:
+    """Returns the keys of the memories that have units with some vectors, in ascending order."""
+    keys: set[int] = set()
+    for some in portions(list(vectors)):
+        query = f"SELECT memory FROM units WHERE vector IN ({marks(some)})"
+        keys.update(key for (key,) in sql.execute(query, some))
+    return sorted(keys)
+
+
 def new_claims(
     sql: sqlite3.Connection,
     places: Sequence[str | bytes] | None = None,

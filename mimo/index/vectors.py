@@ -232,6 +232,16 @@ class Vectors:
         """Removes the vectors of all names but `keep`, those of every kind."""
         self.cache.attempt(self.cache.writing, _prune, frozenset(keep))
 
+    def clear(self) -> None:
+        """Removes all vectors of this kind, which nothing needs any more, from the disk."""
+        file, kinds = self.state().file, (self._kind,)
+        if self.count():
+            self.cache.attempt(self.cache.writing, _prune, (), keeps_files=False, kinds=kinds)
+            if self.folder and file:
+                (self.folder / file).unlink(missing_ok=True)
+            with suppress(StorageFailed):  # A process that reads the file keeps it so large.
+                self.cache.compact(0.0)
+
     def _put(
         self, sql: Connection, vectors: Mapping[bytes, bytes], widths: Collection[int]
     ) -> State:
@@ -431,6 +441,12 @@ class Vectors:
         return blake2b(data, digest_size=32, key=self._owner).digest()
 
 
+def recorded(cache: Cache) -> Vectors:
+    """Returns the encoder's vectors of the stored model, which is not loaded."""
+    state = cache.attempt(cache.reading, _stored, "encoder") if cache.exists else None
+    return Vectors(None, state.model if state else "", "encoder", cache=cache if state else None)
+
+
 def purge_vectors(folder: Path, keep: Collection[bytes], owner: str = "") -> None:
     """Removes the vectors of all names but `keep` from the disk, those of every kind and model.
 
@@ -469,9 +485,14 @@ def _counted(sql: Connection, kind: Kind, state: State, after: int) -> State:
     return state._replace(full=state.full + full, empty=state.empty + total - full, newest=newest)
 
 
-def _prune(sql: Connection, keep: Collection[bytes], keeps_files: bool = True) -> None:
+def _prune(
+    sql: Connection,
+    keep: Collection[bytes],
+    keeps_files: bool = True,
+    kinds: Sequence[Kind] = get_args(Kind),
+) -> None:
     """Removes the vectors of all names but `keep`, those of every kind."""
-    for kind in get_args(Kind):
+    for kind in kinds:
         state = _stored(sql, kind)
         if state is None:
             continue

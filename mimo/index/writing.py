@@ -13,19 +13,18 @@ from functools import partial
 from mimo.index import rows, schema, selection, tracking
 from mimo.index.documents import Document, is_chat, may_cite, statement_of
 from mimo.index.documents import document as document_of
-from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
 from mimo.index.rows import Change
 from mimo.index.schema import (
     COLUMNS,
     CURRENT,
     marks,
+    packed,
     portions,
     to_sql,
     unit_key,
     unit_number,
 )
-from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Link, Memory, Place, Problem, Record, tag_key, topic_key
@@ -47,7 +46,7 @@ _MOST_TOUCHED = 1_000
 """The number of names in `touched`. More changes, such as a first index, empty the table."""
 
 
-TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(u.tokens, ' '), '')"
+TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(unpacked(u.tokens), ' '), '')"
 """The words of a memory, in a query over `memories m` and `units u`, grouped by memory."""
 
 
@@ -79,18 +78,6 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
             batch, memories, characters = [], 0, 0
     if batch:
         yield batch
-
-
-def missing_vectors(
-    documents: Sequence[Document], embedder: Embedder, vectors: Vectors
-) -> dict[bytes, bytes]:
-    """Returns the vectors of `documents` that are not stored yet, by name."""
-    texts: dict[bytes, str] = {}
-    for document in documents:
-        texts.update(zip(document.unit_vectors, document.unit_texts, strict=True))
-    made = vectors.known(texts)
-    missing = {name: text for name, text in texts.items() if name not in made}
-    return dict(zip(missing, embedder.encode_many([*missing.values()]), strict=True))
 
 
 def _readable(change: Change) -> tuple[Change, list[Document]]:
@@ -252,7 +239,7 @@ class Writer:
                 self._next_unit += 1
                 line = record.place.line + unit.line0
                 position = (line, unit.start, len(unit.text))
-                units.append((number, key, *position, tokens, unit.speakers, vector))
+                units.append((number, key, *position, packed(tokens), unit.speakers, vector))
                 words.append((number, " ".join(indexed)))
                 self._counts["words"] += len(indexed)
                 heading = ""
@@ -293,7 +280,7 @@ class Writer:
 
     def _delete_memory(self, key: int, heading: str, passages: str | None) -> None:
         units = self._sql.execute(
-            "SELECT key, tokens FROM units WHERE memory = ? ORDER BY key", (key,)
+            "SELECT key, unpacked(tokens) FROM units WHERE memory = ? ORDER BY key", (key,)
         ).fetchall()
         texts = [tokens for _, tokens in units]
         self._count(-1, texts, rows.from_passages(passages, texts))

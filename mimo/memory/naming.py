@@ -219,6 +219,8 @@ def aliases(header: Mapping[str, Any], content: str) -> list[str]:
 
 def _listed(value: Any) -> Iterator[str]:
     """Yields the texts in a list, or in a text with commas."""
+    if value is None:
+        return
     items = re.split(r"[,\n]", value) if isinstance(value, str) else value
     for item in items if isinstance(items, list) else [items]:
         text = str(item) if isinstance(item, str | int | float) else ""
@@ -239,16 +241,18 @@ def of_record(record: Record) -> tuple[dict[str, Rank], str]:
     if is_note and not (record.place.owned and stem_of(path) == memory.id):
         names[key_of(path)] = Rank.FILE
         words.append(words_of(path))
-    alias_names = aliases(memory.extra, memory.content)
-    titles = [(memory.title, Rank.TITLE)] if memory.title else []
-    for name, rank in (*titles, *((alias, Rank.ALIAS) for alias in alias_names)):
-        names.setdefault(key_of(name), rank)
-    values = properties(memory.content) | dict(memory.extra)
-    more = chain.from_iterable(_listed(values.get(key)) for key in _SEARCHED)
-    return names, " ".join((*words, *alias_names, *more))[:_MOST_SEARCHED]
+    if memory.title:
+        names.setdefault(key_of(memory.title), Rank.TITLE)
+    if memory.extra or "::" in memory.content:
+        alias_names = aliases(memory.extra, memory.content)
+        for alias in alias_names:
+            names.setdefault(key_of(alias), Rank.ALIAS)
+        values = properties(memory.content) | dict(memory.extra)
+        more = chain.from_iterable(_listed(values.get(key)) for key in _SEARCHED)
+        words += (*alias_names, *more)
+    return names, " ".join(words)[:_MOST_SEARCHED]
 
 
-def is_named(record: Record, name: str) -> bool:
-    """Returns whether a memory has a name, that of its file, its title or an alias."""
-    key = key_of(name)
+def is_named(record: Record, key: str) -> bool:
+    """Returns whether a memory has a name with a key, that of its file, its title or an alias."""
     return bool(key) and any(_fits(key, *each) for each in of_record(record)[0].items())

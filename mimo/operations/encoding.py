@@ -1,4 +1,4 @@
-"""Making the encoder's vectors, by which memories are compared in context, and other quiet work.
+"""Reading memories for their meaning, which makes the vectors of the encoder, and other quiet work.
 
 A search makes a few, and `mind index` makes all. A server and the daemon make them in a thread,
 while no call runs; if they are the user's own, they then read transcripts of earlier sessions. No
@@ -61,8 +61,11 @@ def encode(call: Call) -> int:
     try:
         _fetch(call)
         return call.mind.index.make_meanings(
-            lambda done, total: call.advance("Comparing in context", done, total)
+            lambda done, total: call.advance("Reading for meaning", done, total)
         )
+    except KeyboardInterrupt as error:
+        error.add_note("what was read is kept")
+        raise
     finally:
         os.close(descriptor)
 

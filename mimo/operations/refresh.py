@@ -257,7 +257,6 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
 
 def _applied(call: Call, changes: _Changes, indexed: Collection[str], now_ns: int) -> Refreshed:
     """Writes changes to the index; if another process is writing, a notice states their number."""
-    note_vectors(call)
     if len(changes) and not _write(call, changes, now_ns):
         count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
@@ -266,12 +265,6 @@ def _applied(call: Call, changes: _Changes, indexed: Collection[str], now_ns: in
     call.note("pending", None)
     added = sum(path not in indexed for path in changes.stale)
     return Refreshed(added=added, changed=len(changes.stale) - added, removed=len(changes.missing))
-
-
-def note_vectors(call: Call) -> None:
-    """Notes whether vectors are missing that another process is making."""
-    lacks_vectors = "found by words where another process has yet to make the vectors"
-    call.note("vectors", lacks_vectors if call.mind.index.lacks_vectors else None)
 
 
 def _write(call: Call, changes: _Changes, now_ns: int) -> bool:

@@ -23,7 +23,7 @@ from mimo.errors import (
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
 from mimo.memory.model import Filter, topic_key
-from mimo.memory.naming import is_named
+from mimo.memory.naming import is_named, key_of
 from mimo.operations import refresh
 from mimo.operations.finding import Options
 from mimo.operations.lists import (
@@ -141,6 +141,8 @@ def search(
     from mimo.when.question import understood
 
     check_length(text)
+    from mimo.index.selection import count_unread  # The completion of options needs no SQLite.
+
     asking, problem = understood(text, call.mind.local_now()), None
     pool = [ask(call, text, asking, options)]
     if with_user and (user := call.user()):
@@ -153,7 +155,8 @@ def search(
         is_of_git = any(hit.record.place.path in (LOG, COMMITS) for hit in answer.hits)
         if is_of_git and git.boundary(call.mind.project.root):
             problem = join_texts(problem, git.SHALLOW)
-    if number := call.index.count_unread():
+
+    if number := call.index.cached(count_unread):
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)
     return replace(answer, notice=join_texts(call.notice, answer.notice, problem))
@@ -206,7 +209,6 @@ def ask(
             for words, narrowed, _ in _tries(text, asking, options):
                 empty = Found(hits=(), considered=0)
                 tries.append(_find(call, by_meaning, words, narrowed) if narrowed else empty)
-            refresh.note_vectors(call)
             listed = None
             if asking.way is not Way.SEARCH or asking.otherwise:
                 listed = list_for(call, text, asking, options, partial(_find, call, by_meaning))
@@ -229,9 +231,8 @@ def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> F
     """
     asked = request(call, text, options)._replace(by_meaning=by_meaning)
     result = call.index.search(asked)
-    if len(result.hits) >= asked.limit and not all(
-        call.mind.trust.trusted(hit.record.place.approval) for hit in result.hits
-    ):
+    names = [hit.record.place.approval for hit in result.hits]
+    if len(names) >= asked.limit and not call.mind.trust.trusted(*names):
         approved = replace(options.filter, approved=True)
         result = _with_literal(result, call.index.search(asked._replace(filter=approved)), text)
     if not options.filter.shared:
@@ -249,7 +250,8 @@ def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> F
 def _with_literal(result: Found, approved: Found, text: str) -> Found:
     """Returns an answer with the approved literal matches that others left no room for."""
     keys = {hit.key for hit in result.hits}
-    literal = (hit for hit in approved.hits if hit.is_literal or is_named(hit.record, text))
+    key = key_of(text)
+    literal = (hit for hit in approved.hits if hit.is_literal or is_named(hit.record, key))
     hits = (*result.hits, *(hit for hit in literal if hit.key not in keys))
     of, more = result.evidence, approved.evidence
     if of and more:
@@ -512,6 +514,8 @@ def with_successors(matches: Sequence[tuple[Asked, Hit]]) -> list[tuple[Asked, H
     the score of the match that it replaces. A circle of matches keeps its order.
     """
     by_name = {(id(asked), hit.record.memory.id): (asked, hit) for asked, hit in matches}
+    if not any(hit.newer.superseded_by for _, hit in matches):
+        return list(by_name.values())
     complete: dict[tuple[int, str], tuple[Asked, Hit]] = {}
     for name, (asked, hit) in by_name.items():
         if name in complete:

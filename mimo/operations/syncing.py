@@ -398,13 +398,11 @@ def ignored(root: Path) -> str | None:
     except Invalid as error:
         return error.message
     with suppress(Invalid):
-        if git.is_ignored(root, f"{STORE}/{files.CONFIG}"):
-            return None
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
         listed = os.fsdecode(git.run(root, *words).stdout).split("\0")
         paths = [path for path in listed if has_memories(path) or _is_apart(path)]
         paths = [path for path in paths if not disk.is_temporary(path.rpartition("/")[2])]
-        if not paths:
+        if not paths or git.is_ignored(root, files.SETTINGS):
             return None
         rule = git.output(root, "check-ignore", "-v", "--", paths[0]) or ""
         place = re.match(r"(.+?):([0-9]+):", rule)

@@ -123,9 +123,10 @@ TOKENS: tuple[Token, ...] = (
 _QUOTES = "„“”«»‘’"  # noqa: RUF001
 LITERAL = (
     r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{8,256})(?P=quote)"
-    rf"|(?P<bare>(?!\w{{1,60}}(?:\.\w{{1,60}}){{1,6}}\()[^\s\"'`,;<>(){{}}\[\]|&…{_QUOTES}\x00\u3000-\u30ff가-힣]{{8,256}}))"
+    rf"|(?P<bare>(?!&|\w{{1,60}}(?:\.\w{{1,60}}){{1,6}}\()(?:[^\s\"'`,;<>(){{}}\[\]|&…{_QUOTES}\x00\u3000-\u30ff가-힣]"
+    r"|&(?![\s&]|\Z|[#\w]{1,10};|[\w.\[\]-]{1,60}=)){8,256}))"
 )
-"""A value: in quotes, or bare and not the name of a function."""
+"""A value: in quotes, or bare, neither the name of a function nor a further field of a query."""
 _LINE_END = r"(?:\r?\n|\\n)[ \t>#*]{0,40}"
 _LINES = rf"(?:[A-Za-z0-9+/]{{16,80}}={{0,2}}{_LINE_END}){{1,120}}+"
 _KEY = (

@@ -97,8 +97,8 @@ _FIRST_SCHEMA = f"""{_PROJECT_TABLE}CREATE TABLE approval (
 _PROJECT = (
     "SELECT id, follow, answers, version, EXISTS (SELECT 1 FROM earlier WHERE project = id),"
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.POLICY}'),"
-    f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}'), page_count"
-    " FROM project, pragma_page_count WHERE key = ?"
+    f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
+    " FROM project WHERE key = ?"
 )
 _TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
@@ -109,8 +109,10 @@ _RETIRE = (
     f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
 """Retires a text, unless another file has it."""
-_LOOKUPS_A_PAGE = 2
-"""So many lookups take as long as reading a page of the database."""
+_ROWS_A_LOOKUP = 40
+"""So many rows are read in the time of one lookup."""
+_FEW_LOOKUPS = 50
+"""So many are made before the rows are counted."""
 NO_PATHS: Mapping[str, str] = {}
 _NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
 """The start of the first line of `approved` if it names a sorted list by 32 random digits."""
@@ -156,8 +158,7 @@ class ApprovalDatabase(Database):
                 if sql:
                     self.check_schema(sql)  # It may have changed while it was open.
                     row = sql.execute(_PROJECT, (key,)).fetchone() or ()
-                # Other projects change the number of pages.
-                if previous.key != key or previous.row[:-1] != row[:-1] or previous.failure:
+                if previous.key != key or previous.row != row or previous.failure:
                     previous = Approvals(key, row, self.ask)
                 previous.seen = seen
             return previous
@@ -277,8 +278,8 @@ class Approvals:
         Raises `Misread` if mind did not write the row.
         """
         self.key, self.row, self._ask = key, row, ask
-        row = row or (0, None, None, 0, False, None, None, 0)
-        self.id, follow, answers, _, self.has_earlier, *latest, pages = row
+        row = row or (0, None, None, 0, False, None, None)
+        self.id, follow, answers, _, self.has_earlier, *latest = row
         if follow not in (None, "on", "off"):
             raise Misread(f"the row of a project has `{follow}`")
         self.seen: tuple[int, ...] = ()
@@ -294,7 +295,7 @@ class Approvals:
         """The last approved bytes of the files that decide about others."""
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
-        self._left = _LOOKUPS_A_PAGE * pages
+        self._lookups, self._most = 0, _FEW_LOOKUPS
         self._texts: dict[bytes, tuple[str, ...]] | None = None
 
     def states(self, digest: str) -> Collection[str]:
@@ -307,8 +308,12 @@ class Approvals:
         except ValueError:
             return ()
         if self._texts is None:
-            if self._left > 0:
-                self._left -= 1
+            self._lookups += 1
+            if self._lookups == _FEW_LOOKUPS:
+                query = "SELECT count(*) FROM approval WHERE project = ?"
+                for (rows,) in self._ask(query, self.id):
+                    self._most = rows // _ROWS_A_LOOKUP
+            if self._lookups <= max(self._most, _FEW_LOOKUPS):
                 query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
                 return tuple(chain.from_iterable(self._ask(query, self.id, name)))
             self._texts = self._all()
@@ -316,12 +321,10 @@ class Approvals:
 
     def _all(self) -> dict[bytes, tuple[str, ...]]:
         """Returns the states of all texts; equal ones share a tuple."""
-        texts, shared = dict[bytes, tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
-        query = "SELECT DISTINCT digest, state FROM approval WHERE project = ?"
-        for digest, state in self._ask(query, self.id):
-            states = (*texts.get(digest, ()), state)
-            texts[digest] = shared.setdefault(states, states)
-        return texts
+        query = "SELECT digest, group_concat(state) FROM approval WHERE project = ? GROUP BY digest"
+        rows = self._ask(query, self.id)
+        shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
+        return {digest: shared[states] for digest, states in rows}
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

@@ -165,10 +165,11 @@ class Trust:
 
     def trusted(self, *names: str) -> bool:
         """Returns whether the texts with these names may be shown to an agent; False for none."""
-        for name in names:
-            if not (self.approved(name) or self.checker()(name)):
-                return False
-        return bool(names)
+        rest = self._read(
+            lambda current: [name for name in names if APPROVED not in current.states(name)],
+            default=[*names],
+        )
+        return bool(names) and (not rest or all(map(self.checker(), rest)))
 
     def checker(self) -> Callable[[str], bool]:
         """Returns a function that checks many names against the current approvals.
@@ -224,12 +225,7 @@ class Trust:
 
     def approved(self, name: str) -> bool:
         """Returns whether exactly this text was approved; committed and followed texts are not."""
-        self._refresh()
-        try:
-            return APPROVED in self._approvals.states(name)
-        except StorageFailed as error:
-            self._use_nothing(error)
-            return False
+        return self._read(lambda current: APPROVED in current.states(name), default=False)
 
     def has_come_back(self, name: str) -> bool:
         """Returns whether a text was approved, and then replaced, removed or disapproved."""

@@ -353,10 +353,18 @@ def _listed(
     result: Walk, base: str, folder: str, *, missing_ok: bool = False
 ) -> Iterator[os.DirEntry[str]]:
     """Yields the entries of a folder, which may be too many to keep."""
+    path = f"{base}/{folder}"
     try:
-        with os.scandir(f"{base}/{folder}") as entries:
-            yield from entries
-            return
+        # By a descriptor, the statuses of the entries are found without the whole paths.
+        by_descriptor = os.scandir in os.supports_fd and hasattr(os, "O_DIRECTORY")
+        place = os.open(path, os.O_RDONLY | os.O_DIRECTORY) if by_descriptor else path
+        try:
+            with os.scandir(place) as entries:
+                yield from entries
+                return
+        finally:
+            if isinstance(place, int):
+                os.close(place)
     except FileNotFoundError:
         if missing_ok:
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import repeat
 from math import inf
 
 from mimo.frozen import NamedTuple
@@ -93,6 +94,13 @@ class Ranker:
         self._query, self._sure = query, sure
         self._reader = Reader(query, statistics)
 
+    def has_literal(self, candidates: Sequence[Candidate]) -> bool:
+        """Returns whether one of the candidates holds all words of a short query."""
+        if not self._query.literal:
+            return False
+        self._reader.read(candidates)
+        return any(self._reader[item.key].is_literal for item in candidates)
+
     def rank(
         self,
         candidates: Sequence[Candidate],
@@ -123,19 +131,32 @@ class Ranker:
             if literal[place]:
                 lowest = max(lowest, self._sure)
             reading = self._reader[key]
-            unit = _best_unit(reading.coverages, near[place])
+            shares, unit = reading.coverages, 0
+            if len(shares) > 1:  # The unit that adds most to the order.
+                pairs = zip(shares, near[place] or repeat(0.0), strict=False)
+                values = [WORDS / 2 * share + cosine for share, cosine in pairs]
+                unit = values.index(max(values))
             ranked.append(
                 Ranked(key, orders[place], lowest, unit, reading.coverage, reading.is_literal)
             )
         return ranked
 
     def ahead(self, orders: Sequence[float], is_guessed: bool) -> list[float]:
-        """Returns how far each candidate is ahead of the next ones, on one scale for all queries.
+        """Returns how far each candidate is ahead of the mean of the best `_NEXT` others.
 
-        The lower weight of cosines for a query that is not English is taken out.
+        This is on one scale for all queries: the lower weight of cosines for a query that is not
+        English is taken out. If most cosines are estimates, more is assumed for unrelated and for
+        missing memories.
         """
         trust = FOREIGN if self._query.is_foreign else 1.0
-        return _ahead([order / trust for order in orders], _GUESSED if is_guessed else 0.0)
+        orders = [order / trust for order in orders]
+        guessed = _GUESSED if is_guessed else 0.0
+        least = _UNRELATED + guessed
+        assumed = [_MISSING + guessed] * (_NEXT + 1 - len(orders))
+        shown = (max(order, least) for order in orders)
+        best = sorted([*shown, *assumed], reverse=True)[: _NEXT + 1]
+        total = sum(best)
+        return [order - (total - max(order, best[-1])) / _NEXT for order in orders]
 
     def _orders(
         self, candidates: Sequence[Candidate], near: Sequence[Sequence[float]], plain: float
@@ -185,22 +206,3 @@ def words_suffice(ranked: Sequence[Ranked]) -> bool:
     if not ranked or not ranked[0].is_literal:
         return False
     return len(ranked) == 1 or ranked[0].order - ranked[1].order >= SUFFICIENT_LEAD
-
-
-def _ahead(orders: Sequence[float], guessed: float) -> list[float]:
-    """Returns how far each candidate is ahead of the mean of the best `_NEXT` others.
-
-    `guessed` is added to the orders that are assumed for unrelated and for missing ones.
-    """
-    least = _UNRELATED + guessed
-    assumed = [_MISSING + guessed] * (_NEXT + 1 - len(orders))
-    best = sorted([*(max(order, least) for order in orders), *assumed], reverse=True)[: _NEXT + 1]
-    total = sum(best)
-    return [order - (total - max(order, best[-1])) / _NEXT for order in orders]
-
-
-def _best_unit(coverages: Sequence[float], cosines: Sequence[float]) -> int:
-    """Returns the number of the unit that adds most to the order."""
-    near = cosines or [0.0] * len(coverages)
-    values = [WORDS / 2 * share + cosine for share, cosine in zip(coverages, near, strict=False)]
-    return max(range(len(values)), key=values.__getitem__, default=0)

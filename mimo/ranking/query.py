@@ -7,7 +7,7 @@ from math import exp
 
 from mimo.frozen import frozen
 from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED, identifiers, query_terms, tokenize
+from mimo.text.tokens import identifiers, is_unspaced, query_terms, tokenize
 
 _WHEN = (
     r"(?i)\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
@@ -53,7 +53,7 @@ class RankingQuery:
     @property
     def length(self) -> float:
         """0 for a short query, 1 for one of several sentences, and between them a share."""
-        words = sum(_PAIR if compiled(f"[{UNSPACED}]").match(term) else 1 for term in self.content)
+        words = sum(_PAIR if is_unspaced(term[:1]) else 1 for term in self.content)
         return min(1.0, max(0.0, (words - _SHORT) / (_LONG - _SHORT)))
 
 
@@ -73,7 +73,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         asks_when=compiled(_WHEN).match(text) is not None,
         literal=phrases or (terms.content if words <= _FEW else ()),
         is_foreign=terms.is_foreign,
-        is_spaced=not compiled(f"[{UNSPACED}]").search(text),
+        is_spaced=not is_unspaced(text),
     )
 
 

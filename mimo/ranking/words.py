@@ -121,12 +121,13 @@ class Reader:
         self._worth = {
             term: worth(rarity(term), frequencies.get(term, 0), units) for term in query.content
         }
+        self._asked = sum(self._worth.values())
         most = max(1, statistics.memories // _RARE_SHARE)
-        self._rare = [
+        self._rare = {
             term
             for term in query.content
             if 0 < frequencies.get(term, 0) <= most and rarity(term) >= _RARE_RARITY
-        ]
+        }
         self._readings: dict[int, Reading] = {}
 
     def __getitem__(self, key: int) -> Reading:
@@ -150,11 +151,12 @@ class Reader:
             start, end = end, end + 1 + len(item.units)
             heading, *units = counts[start:end]
             totals: dict[str, int] = {}
-            for term, count in (pair for part in counts[start:end] for pair in part.items()):
-                totals[term] = totals.get(term, 0) + count
+            for part in counts[start:end]:
+                for term, count in part.items():
+                    totals[term] = totals.get(term, 0) + count
             if heading:
                 units = [unit | heading if unit else heading for unit in units] or [heading]
-            names = {name for part in written[start:end] for name in part}
+            names = set[str]().union(*written[start:end])
             # A word of several parts is held as it is written, not its parts anywhere.
             is_literal = bool(asked[1]) and asked[1] <= names
             is_literal = is_literal and (not asked[0] or bool(asked[0] & names))
@@ -165,7 +167,7 @@ class Reader:
                 coverages=[self.coverage(unit) if unit else 0.0 for unit in units],
                 named=len(heading.keys() & self.content.keys()),
                 identifiers=len(names & asked[0]) / max(1, len(asked[0])),
-                rare=sum(term in totals for term in self._rare) / max(1, len(self._rare)),
+                rare=len(totals.keys() & self._rare) / max(1, len(self._rare)),
                 is_literal=is_literal,
             )
 
@@ -183,11 +185,11 @@ class Reader:
     def score(self, key: int, ahead: float) -> float:
         """Returns the score of a candidate, which is so far ahead of the next ones."""
         reading, worth = self._readings[key], self._worth
-        matched = [sum([worth.get(term, 0.0) for term in unit]) for unit in reading.units]
+        matched = [sum([worth.get(term, 0.0) for term in unit]) for unit in reading.units if unit]
         return score(
             ahead=ahead,
             matched=max(matched, default=0.0),
-            asked=sum(worth.values()),
+            asked=self._asked,
             named=reading.named,
             memories=self.statistics.memories,
             tokens=self.statistics.document_tokens,

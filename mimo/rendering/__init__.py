@@ -227,10 +227,16 @@ WORTH_SHOWING = 200
 """The fewest steps of a task whose progress is shown; a shorter one ends too soon to be read."""
 
 
+_shown: dict[str, int] = {}
+"""The percentage of each task that was shown last."""
+
+
 def progress(task: str, done: int, total: int) -> None:
     """Shows the progress of a long task in one line, which is erased at the end."""
-    if total < WORTH_SHOWING or (done % (total // 100) and done != total):
+    percent = done * 100 // total if total >= WORTH_SHOWING else -1
+    if percent == _shown.get(task, -1):
         return
+    _shown[task] = percent
     from mimo.guard.privacy import redacted
 
     line = f"{one_line(redacted(task).value)} {done:,} of {total:,}" if done < total else ""

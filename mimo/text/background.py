@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED
+from mimo.text.tokens import is_unspaced
 
 _LIST = __file__.rpartition("text")[0] + "model/background.txt"
 
@@ -26,7 +25,7 @@ PAIR = 3.5
 @cache
 def rarity(stem: str) -> float:
     """Returns -ln(share of stretches of 50 words that contain `stem`): 0.4 for "the", in nats."""
-    if not stem.isascii() and compiled(f"[{UNSPACED}]").match(stem):
+    if not stem.isascii() and is_unspaced(stem[0]):
         return PAIR
     if len(stem) < 2 or stem.isdigit():
         return SHORT

@@ -58,7 +58,8 @@ _REACH = 60
 _VERB, _PARTICLE, _BOTH = 1, 2, 4
 _CLOSE = r"[13].{0,2}[23]|[4-7]"
 """A particle at most three chunks after a verb, or both in one, by the flags of the chunks."""
-_KEPT_CHUNKS = 50_000
+_LAST_WORD = r"[A-Za-z]+\Z"
+_KEPT_CHUNKS = 200_000
 _NO_END = 1 << 62
 
 
@@ -125,7 +126,7 @@ def name_in_latin(word: str, bare: str) -> str:
 def _verb(context: str, particle: str, *, apart: bool) -> tuple[str, str]:
     """Returns the verb of a particle and the text between them; two empty strings if none."""
     words = context.split(" ")[-4:]
-    if match := _last_word().search(words[-1]):
+    if match := compiled(_LAST_WORD).search(words[-1]):
         verb = match[0]
         if particle in _particles_of(verb):
             is_noun = verb == "logs" or words[-2:][0].lower() in _DETERMINERS
@@ -133,7 +134,7 @@ def _verb(context: str, particle: str, *, apart: bool) -> tuple[str, str]:
     if not (apart and words[-1].isalpha()):
         return "", ""
     steps = 3 if len(words) > 2 and words[-2].lower() in _DETERMINERS else 2
-    match = _last_word().search(words[-steps]) if len(words) >= steps else None
+    match = compiled(_LAST_WORD).search(words[-steps]) if len(words) >= steps else None
     if not match or particle not in _particles_of(match[0]):
         return "", ""
     if particle in _PLACES and words[-1].lower() not in _PEOPLE:
@@ -161,7 +162,7 @@ class _Kinds(dict[str, str]):
     def __missing__(self, chunk: str) -> str:
         if len(self) > _KEPT_CHUNKS:
             self.clear()
-        verb = _last_word().search(chunk[-_REACH:]) if chunk[-1].isalpha() else None
+        verb = compiled(_LAST_WORD).search(chunk[-_REACH:]) if chunk[-1].isalpha() else None
         kind = _VERB if verb and verb[0].lower() in _bases() else 0
         kind |= _PARTICLE if _particle().match(f" {chunk}") else 0
         kind |= _BOTH if "-" in chunk and nouns(chunk, beside=True) != chunk else 0
@@ -199,13 +200,9 @@ def _bases() -> dict[str, str]:
 
 @cache
 def _particle() -> re.Pattern[str]:
-    particles = sorted({word for words in _particles().values() for word in words})
+    particles = sorted({word for line in LISTS["particles"] for word in line.split()[1:]})
     either = [f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in particles]
     return re.compile(rf"[ -]({'|'.join(either)})\b")
-
-
-def _last_word() -> re.Pattern[str]:
-    return compiled(r"[A-Za-z]+\Z")
 
 
 @cache

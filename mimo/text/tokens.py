@@ -110,7 +110,7 @@ _LAST_OF_PARTICLES = frozenset(particle[-1] for particle in KOREAN_PARTICLES)
 
 _CONTRACTIONS = WORDS["contractions"]
 
-_KEPT_CHARACTERS = 500_000
+_KEPT_CHARACTERS = 2_000_000
 """The characters of words whose tokens are kept, at most."""
 
 _LONG = 200
@@ -132,11 +132,13 @@ _IDENTIFIER = (
 """A name in code: `acks_late`, `getUser`, `lib/send.py`, `std::move`; not PostgreSQL."""
 
 _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
-_UNSPACED = f"[{UNSPACED}]"
 _OTHER_SCRIPTS = "[\u0370-\u1dff\u3040-\ud7ff]"
 _ACCENTS = f"[{_DROPPED}]"
 # What joins the parts of an emoji is not a word: selectors, skin tones, signs after a joiner.
-_WORD_PATTERN = rf"[{UNSPACED}]+|(?:{_SPACED})+|{_FLAG}|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]"
+_SIGN = rf"{_FLAG}|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]"
+_WORD_PATTERN = rf"[{UNSPACED}]+|(?:{_SPACED})+|{_SIGN}"
+_SPACED_WORD = rf"(?:[^\W_]|[{MARKS}])+|{_SIGN}"
+"""The same for texts that are not `is_unspaced`."""
 
 
 class QueryTerms(NamedTuple):
@@ -208,7 +210,8 @@ def query_terms(text: str) -> QueryTerms:
         full=terms,
         content=_distinct(stems, content),
         spellings=tuple(spellings.items()),
-        is_foreign=bool(foreign) or compiled(_OTHER_SCRIPTS).search(text) is not None,
+        is_foreign=bool(foreign)
+        or (not text.isascii() and compiled(_OTHER_SCRIPTS).search(text) is not None),
     )
 
 
@@ -229,7 +232,7 @@ def matching_words(text: str, query: str) -> list[str]:
     words = {word for word, solid in hyphened(text).items() if stems.of_part(solid) in terms}
     for word in _split(text):
         shared = terms.intersection(stems[word].split())
-        if shared and compiled(_UNSPACED).match(word):
+        if shared and is_unspaced(word[0]):
             # In a script without spaces, a word is a whole clause, and its tokens are parts of it.
             pairs = zip(_pairs(simplified(word)), _pairs(word), strict=True)
             words.update([written for pair, written in pairs if pair in shared] or [word])
@@ -260,7 +263,19 @@ def excerpt(text: str, query: str, limit: int, most: int | None = None) -> str:
 def _split(text: str) -> list[str]:
     if text.isascii():
         return compiled(_ASCII_WORD).findall(text)
-    return compiled(_WORD_PATTERN).findall(unicodedata.normalize("NFKC", text))
+    text = unicodedata.normalize("NFKC", text)
+    return compiled(_WORD_PATTERN if is_unspaced(text) else _SPACED_WORD).findall(text)
+
+
+def is_unspaced(text: str) -> bool:
+    """Returns whether a text has characters of a script without spaces.
+
+    Compiling their pattern takes longer than reading a hundred texts, and few texts need it.
+    """
+    may_be = not text.isascii() and any(
+        char >= "\u3005" or "\u0e00" <= char <= "\u11ff" for char in {*text}
+    )
+    return may_be and compiled(f"[{UNSPACED}]").search(text) is not None
 
 
 def _function_words(words: Sequence[str]) -> list[str]:
@@ -311,7 +326,7 @@ def _parts(word: str) -> list[str]:
     if word.isascii():
         plain = word.islower() and word.isalpha()
         return [word] if plain else [part.lower() for part in compiled(PARTS).findall(word)]
-    if compiled(_UNSPACED).match(word):
+    if is_unspaced(word[0]):
         return _pairs(simplified(word))
     bare = compiled(_ACCENTS).sub("", unicodedata.normalize("NFKD", word))
     return [bare.casefold().translate(_PLAIN)]
@@ -362,6 +377,9 @@ class _Stems(dict[str, str]):
         if self._characters > _KEPT_CHARACTERS:
             self.clear()
             self._characters = len(chunk)
+        if chunk.isascii() and chunk.isalpha() and chunk.islower():
+            self[chunk] = stem = self.of_part(chunk)
+            return stem
         words = _split(chunk)
         spellings: Mapping[str, str] = _NO_SPELLINGS
         is_plain = "-" not in chunk and chunk.islower() and chunk.isascii()
@@ -370,7 +388,7 @@ class _Stems(dict[str, str]):
         if words == [chunk] and not spellings:
             joined = " ".join([self.of_part(part) for part in _parts(chunk)])
         elif not spellings:
-            joined = " ".join(map(self.__getitem__, words))
+            joined = " ".join(filter(None, map(self.__getitem__, words)))
         else:
             # The tokens of the parts stay neighbours.
             parts = [

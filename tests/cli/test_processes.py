@@ -89,7 +89,7 @@ def test_no_command_leaves_a_process(tmp_path: Path) -> None:
         assert processes(home) == [], words
         assert "Traceback" not in ran.stderr, words
         output = ran.stdout
-    assert "prepared for comparison" in output  # The searches have left some.
+    assert "read for their meaning" in output  # The searches have left some.
 
     try:
         subprocess.run([*MIND, "daemon", "start"], cwd=root, env=environ, check=True)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -245,6 +246,17 @@ def test_replacement_by_another_process_is_noticed(folder: Path, tmp_path: Path)
     other.close()
     SCHEMA.path(tmp_path / "other", "me").rename(SCHEMA.path(folder, "me"))
     assert words(cache) == ["coffee"]
+
+
+def test_a_cache_is_compacted_without_waiting_for_a_reader(folder: Path) -> None:
+    cache, began = opened(folder), time.monotonic()
+    with opened(folder).reading() as sql:
+        words_in(sql)
+        put(cache, "coffee")
+        with pytest.raises(CacheBusy):
+            cache.compact(0.0)
+    assert time.monotonic() - began < disk.WAIT_SECONDS / 2
+    assert words(cache) == ["coffee", "milk", "tea"]
 
 
 def test_misread_value_counts_as_damage(folder: Path) -> None:

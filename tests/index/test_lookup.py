@@ -81,6 +81,7 @@ def test_near_vectors_are_fetched_as_deep_as_a_filter_needs(
     narrowed, query, vectors = span(*SPANS[name]), b"\x10" * 64, filled._vectors
     assert vectors is not None
     with filled.reading() as sql:
+        filled.make_static(sql)
         in_depth = memories_near(sql, vectors, query, narrowed, of=of)
         monkeypatch.setattr("mimo.index.selection._COMPARED_EACH", 0)
         one_by_one = memories_near(sql, vectors, query, narrowed, of=of)

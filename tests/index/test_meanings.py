@@ -9,9 +9,11 @@ from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
+from mimo.index.meanings import count_missing
 from mimo.index.rows import Change, Request
 from mimo.index.vectors import SCHEMA
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
+from mimo.ranking import Ranker
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 FACTS = {
@@ -37,7 +39,7 @@ def index(tmp_path):
     opened.close()
 
 
-def write(index, facts):
+def write(index, facts, private=()):
     changes = [
         Change(
             path=f".mind/facts/{name}.md",
@@ -45,7 +47,9 @@ def write(index, facts):
             records=(
                 Record(
                     memory=Memory(id=name, type=Kind.FACT, content=content, created=NOW),
-                    place=Place(path=f".mind/facts/{name}.md", line=1, digest=""),
+                    place=Place(
+                        path=f".mind/facts/{name}.md", line=1, digest="", private=name in private
+                    ),
                 ),
             ),
         )
@@ -57,6 +61,22 @@ def write(index, facts):
 def best(index, question, **filter):
     matches = index.search(Request(question, filter=Filter(**filter), limit=5, now=NOW))
     return [hit.record.memory.id for hit in matches.hits]
+
+
+@pytest.mark.parametrize("question", ["how do people stay signed in?", "kept in Redis"])
+def test_memories_with_vectors_are_ranked_once(index, monkeypatch, question):
+    best(index, question)  # It makes the missing vectors.
+    ranked = []
+    rank = Ranker.rank
+
+    def count(*given):
+        ranked.append(given)
+        return rank(*given)
+
+    monkeypatch.setattr(Ranker, "rank", count)
+
+    assert best(index, question)[0] == "sessions"
+    assert len(ranked) == 1
 
 
 @pytest.mark.parametrize(("question", "name"), QUESTIONS.items())
@@ -91,13 +111,17 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     )
 
     assert answer.notice == (
-        "305 of 405 memories are not yet read for their meaning; `mind index` does it now"
+        "305 of 405 memories are not yet read for their meaning; "
+        "servers do it between calls, `mind index` at once"
     )
+    assert unread(store) == 305
     store.close()
 
 
-def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+def test_a_search_of_a_longer_store_encodes_the_newest_and_the_best_units_by_words_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 80)
     store = Index.open(tmp_path / "long", open_embedder())
     store.encoder = packaged_encoder
     page = "\n\n".join(f"Step {n}: {'pour the water ' * 20}" for n in range(9))
@@ -113,12 +137,14 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
         )
     )
 
-    units = store.ask(lambda sql: sql.execute("SELECT vector, tokens FROM units").fetchall())
+    units = store.ask(
+        lambda sql: sql.execute("SELECT vector, unpacked(tokens) FROM units").fetchall()
+    )
     assert store.meanings
     made = store.meanings.vectors.known(name for name, _ in units)
-    assert [tokens for name, tokens in units if name in made] == [
-        tokens for _, tokens in units if "kettl" in tokens
-    ]
+    encoded = [tokens for name, tokens in units if name in made]
+    assert sorted(encoded[-3:]) == [f"port {n} i for worker {n}" for n in (0, 1, 10)]
+    assert encoded[:-3] == [tokens for _, tokens in units if "kettl" in tokens]
     store.close()
 
 
@@ -128,6 +154,22 @@ def test_vectors_are_made_once(index):
 
     write(index, {"tests": "The suite runs in two minutes"})
     assert index.make_meanings(lambda done, of: None) == 1
+
+
+def unread(index, *, with_private=True):
+    """Returns the number of unread memories, which needs no encoder."""
+    _, vectors = index.files()
+    return index.ask(count_missing, vectors, with_private=with_private)
+
+
+def test_unread_memories_are_counted_without_the_encoder(index):
+    write(index, {"plan": "A plan of our own"}, private=["plan"])
+    assert (unread(index), unread(index, with_private=False)) == (6, 5)
+
+    index.make_meanings(lambda done, of: None)
+    assert unread(index) == 0
+    write(index, {"tests": "The suite runs in two minutes"})
+    assert unread(index) == 1
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
@@ -162,7 +204,19 @@ def test_without_an_encoder_words_answer(tmp_path):
 
     assert best(plain, "session cookie")[0] == "sessions"
     assert plain.make_meanings(lambda done, of: None) == 0
+    assert static(plain) == len(FACTS)
     plain.close()
+
+
+def test_vectors_of_earlier_texts_are_removed_if_they_are_many(index, monkeypatch):
+    monkeypatch.setattr("mimo.index.index._MOST_UNUSED", 3)
+    names = set()
+    for number in range(9):
+        write(index, {name: f"{text}, {number}" for name, text in FACTS.items()})
+        index.make_meanings(lambda *_: None)
+        names.add(index.meanings.vectors.count())
+
+    assert max(names) <= 3 + 2 * len(FACTS)
 
 
 def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
@@ -213,7 +267,8 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
 
     assert answer.hits[0].record.memory.id == "sessions"
     assert answer.notice == (
-        "1 of 6 memories is not yet read for their meaning; `mind index` does it now"
+        "1 of 6 memories is not yet read for their meaning; "
+        "servers do it between calls, `mind index` at once"
     )
     other.close()
 
@@ -326,3 +381,132 @@ def test_equally_near_memories_are_in_the_same_order_in_whatever_order_they_were
         some.close()
 
     assert orders[0] == orders[1] == sorted(facts)[:20]
+
+
+def scored(index, question):
+    """Returns the ids and scores of the matches."""
+    matches = index.search(Request(question, filter=Filter(), limit=20, now=NOW))
+    return [(hit.record.memory.id, hit.score) for hit in matches.hits]
+
+
+def reading(folder, notes):
+    """Returns an index of notes, without any vectors."""
+    store = Index.open(folder, open_embedder())
+    store.encoder = packaged_encoder
+    write(store, notes)
+    return store
+
+
+def static(index):
+    """Returns the number of static vectors."""
+    return index.stats().vectors
+
+
+@pytest.mark.parametrize("question", ["do workers keep people signed in?", "worker of a port"])
+def test_static_vectors_are_made_for_a_search_that_the_encoder_is_not_ready_for(
+    tmp_path, question, monkeypatch
+):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+    notes = {f"n{n}": f"Port {n} is for worker {n}" for n in range(100)} | FACTS
+    before, store = (reading(tmp_path / name, notes) for name in ("before", "later"))
+    before.ask(before.make_static)
+    assert (static(before), static(store)) == (105, 0)
+
+    assert scored(store, question) == scored(before, question)
+
+    assert static(store)
+    store.make_meanings(lambda *_: None)
+    assert static(store) == 0
+    assert scored(store, question)
+    assert static(store) == 0
+    before.close()
+    store.close()
+
+
+def test_equal_stores_give_equal_answers_when_all_vectors_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 200)
+    notes = FACTS | {f"n{n}": f"Port {n} is for worker {n}, signed in {n % 7}" for n in range(60)}
+    once = reading(tmp_path / "once", notes)
+    stepwise = reading(tmp_path / "stepwise", {"gone": "A cookie of a session for the e-mail"})
+    for name in sorted(notes, reverse=True):
+        write(stepwise, {name: "An earlier text about sessions"})
+        write(stepwise, {name: notes[name]})
+        if name.endswith("7"):
+            scored(stepwise, "how do people stay signed in?")
+    stepwise.apply([Change(path=".mind/facts/gone.md", stamp=None)], now_ns=0)
+    questions = [*QUESTIONS, "worker port", "signed in 3"]
+
+    answers = []
+    for store in (once, stepwise):
+        store.make_meanings(lambda *_: None)
+        answers.append([scored(store, question) for question in questions])
+    stepwise.discard()
+    write(stepwise, notes)
+    answers.append([scored(stepwise, question) for question in questions])
+
+    assert answers[0] == answers[1] == answers[2]
+    once.close()
+    stepwise.close()
+
+
+class Elsewhere:
+    """An encoder on another machine, which gets no private text."""
+
+    is_elsewhere = True
+
+    def __getattr__(self, name):
+        return getattr(packaged_encoder(), name)
+
+
+def test_static_vectors_stand_in_for_those_of_private_texts(tmp_path):
+    answers = []
+    for is_before in (False, True):
+        store = Index.open(tmp_path / str(is_before), open_embedder())
+        store.encoder = Elsewhere
+        write(store, FACTS, private=("sessions", "mail"))
+        store.make_meanings(lambda *_: None)
+        if is_before:
+            store.ask(store.make_static)
+        answers.append([scored(store, question) for question in (*QUESTIONS, "cookie in a photo?")])
+        store.close()
+
+    assert answers[0] == answers[1]
+
+
+class Broken:
+    """An encoder whose machine can't be reached."""
+
+    model = packaged_encoder().model
+
+    def encode(self, _):
+        raise OSError("no network")
+
+    encode_many = encode
+
+
+def test_without_the_encoder_all_static_vectors_are_made_again(tmp_path):
+    notes = FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(60)}
+    first = Index.open(tmp_path / "index", open_embedder())
+    write(first, notes)
+    first.encoder = packaged_encoder
+    first.make_meanings(lambda *_: None)
+    first.encoder = Broken
+    del first.meanings
+    scored(first, "port 58 worker 57 56")
+    some = static(first)
+    first.close()
+    store = Index.open(tmp_path / "index", open_embedder())
+
+    scored(store, "how do people stay signed in?")
+
+    assert (some, static(store)) == (60, 65)
+    store.close()
+
+
+def test_a_question_in_other_words_reaches_texts_that_are_mostly_unread(tmp_path, monkeypatch):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+    notes = {f"a{n}": f"Port {n} is for worker {n}" for n in range(100)} | FACTS
+    store = reading(tmp_path / "unread", notes)
+
+    assert "sessions" in best(store, "how do people stay signed in?")
+    store.close()

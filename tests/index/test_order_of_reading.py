@@ -63,6 +63,7 @@ def test_vectors_of_earlier_texts_displace_no_memory(index: Index, change_of: Ma
     texts = [" ".join(words) for words in islice(permutations("abcde"), 40)]  # One direction.
     made = [change_of(f"note_{n:02}", text) for n, text in enumerate(texts)]
     index.apply(made, now_ns=1)
+    index.ask(index.make_static)
     index.apply([Change(path=change.path, stamp=None) for change in made[20:]], now_ns=2)
     vectors, embedder = index._vectors, index._embedder
     assert vectors

@@ -14,6 +14,10 @@ def words(first, last):
     return " ".join(f"word{chr(97 + n % 26)}" for n in range(first, last))
 
 
+def test_a_word_without_a_token_leaves_no_gap():
+    assert analyse("a.\u0300.b").units[0].tokens == "a b"
+
+
 def test_a_short_text_is_one_unit_and_one_passage():
     analysis = analyse("Use JWT.\n\nWith refresh tokens.")
 

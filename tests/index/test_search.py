@@ -237,8 +237,10 @@ class TestMeaning:
         self, index: Index, change_of: Make, embedder: Any
     ) -> None:
         index.apply([change_of("a", "alpha"), change_of("b", "beta")], now_ns=1)
+        index.ask(index.make_static)
         index.apply([change_of("a", "alpha"), change_of("c", "beta", path="c.md")], now_ns=2)
         index.apply([change_of("a", "gamma")], now_ns=3)
+        index.ask(index.make_static)
 
         assert sorted(embedder.encoded) == ["alpha", "beta", "gamma"]
 
@@ -256,7 +258,6 @@ class TestMeaning:
     ) -> None:
         broken = Index.open(folder, BrokenEmbedder())
         broken.apply([change_of("pg", "postgres"), change_of("tea", "green tea")], now_ns=1)
-        broken.begin()
         answer = search(broken, "tea or coffee")
         broken.close()
 
@@ -265,8 +266,6 @@ class TestMeaning:
         assert "model.safetensors" in answer.notice
 
         mended = Index.open(folder, embedder)
-        mended.begin()
-        assert mended.stats().vectors == 2
         assert names(search(mended, "datastore"))[0] == "pg"
         mended.close()
 
@@ -275,13 +274,13 @@ class TestMeaning:
     ) -> None:
         index = Index.open(folder, embedder)
         index.apply([change_of("pg", "postgres"), change_of("tea", "green tea")], now_ns=1)
+        search(index, "datastore")
+        assert index.stats().vectors == 2
         index.close()
         for file in folder.glob("vectors*"):
             file.unlink()
 
         again = Index.open(folder, embedder)
-        again.begin()
-        assert again.stats().vectors == 2
         assert names(search(again, "datastore"))[0] == "pg"
         again.close()
 

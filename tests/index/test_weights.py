@@ -16,7 +16,7 @@ FILLING = " oats rye barley wheat malt hops yeast"
 def weights(index: Index, *terms: str) -> dict[str, float]:
     """Returns the weight of each unit with a term, by its tokens."""
     query = (
-        f"SELECT u.tokens, {BM25} FROM words JOIN units u ON u.key = words.rowid"
+        f"SELECT unpacked(u.tokens), {BM25} FROM words JOIN units u ON u.key = words.rowid"
         " WHERE words MATCH ?"
     )
     return dict(index.ask(lambda sql: sql.execute(query, (" OR ".join(terms),)).fetchall()))
@@ -61,7 +61,7 @@ def test_a_weight_is_the_bm25_of_the_tokens_and_the_heading(
     index.apply([removal, changes[6]], now_ns=2)
 
     selected = (
-        "SELECT u.tokens, u.start, m.title_tokens || ' ' || m.topic_tokens FROM units u"
+        "SELECT unpacked(u.tokens), u.start, m.title_tokens || ' ' || m.topic_tokens FROM units u"
         " JOIN memories m ON m.key = u.memory"
     )
     rows = index.ask(lambda sql: sql.execute(selected).fetchall())

@@ -175,11 +175,25 @@ def test_an_error_does_not_end_the_thread(
     until(lambda: made(filled) == len(TEXTS))
 
 
+def test_a_user_who_stops_the_reading_learns_that_its_result_is_kept(
+    filled: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Call, "advance", stop)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        encoding.encode(filled)
+
+    assert raised.value.__notes__ == ["what was read is kept"]
+
+
 @pytest.mark.parametrize(("added", "is_noted"), [(39, False), (40, True)])
 def test_many_new_memories_are_noted(filled: Call, added: int, is_noted: bool) -> None:
     encoding.note_missing(filled, added)
 
-    text = "20 of 20 memories are not yet read for their meaning; `mind index` does it now"
+    text = "20 of 20 memories are not yet read for their meaning; "
+    text += "servers do it between calls, `mind index` at once"
     assert filled.notice == (text if is_noted else None)
 
 

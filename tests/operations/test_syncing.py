@@ -58,6 +58,13 @@ def staged(repository):
     return [git(repository, *line) for line in words]
 
 
+def test_a_memory_that_git_ignores_as_a_whole_is_no_problem_also_without_settings(repository, call):
+    remember(call)
+    (repository / ".mind" / "config.toml").unlink()
+    (repository / ".gitignore").write_text(".mind/\n", encoding="utf-8")
+    assert syncing.ignored(repository) is None
+
+
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_failed_commit_leaves_the_index_as_it_was(repository, call, is_first):
     changed, removed = remember(call, "Changed"), remember(call, "Removed")

@@ -139,6 +139,15 @@ def test_names_that_end_in_pass_are_those_of_passwords(text: str) -> None:
     assert screened({"db_pass": password}).kinds == ("password",)
 
 
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [("&3x", ""), ("&user=ann", "&user=ann"), (" && make", " && make"), ("&amp;a=1", "&amp;a=1")],
+)
+def test_an_ampersand_ends_a_password_only_before_another_field(end: str, left: str) -> None:
+    password = Draw(4).password()
+    assert shown(f"db_pass={password}{end}") == f"db_pass=[REDACTED:password]{left}"
+
+
 @pytest.mark.parametrize("end", ["", "…", "..."])
 def test_truncated_tokens_are_found_with_cut(end: str) -> None:
     text = f"they use {TOKEN[:20]}{end}"

@@ -189,7 +189,7 @@ def test_the_check_is_the_same_one_until_an_approval_of_this_project_changes(hom
     assert trust.checker() is not check
 
 
-@pytest.mark.parametrize("number", [10, 3_000])
+@pytest.mark.parametrize("number", [100, 3_000])
 def test_many_lookups_read_all_texts_once_and_few_read_only_what_they_ask_for(home, root, number):
     texts = [digest(text) for text in range(number)]
     Trust(home, root).approve(texts)
@@ -208,9 +208,8 @@ def test_many_lookups_read_all_texts_once_and_few_read_only_what_they_ask_for(ho
         assert sum("digest = ?" in query for query in queries) == 2
         assert all(map(check, texts * 2))
         assert not check(digest("other"))
-    assert sum("DISTINCT digest, state" in query for query in queries) == 1
-    (pages,) = current._database.ask("PRAGMA page_count")[0]
-    assert sum("digest = ?" in query for query in queries) <= 2 * pages
+    assert sum("GROUP BY digest" in query for query in queries) == 1
+    assert sum("digest = ?" in query for query in queries) <= max(50, number // 40)
 
 
 def test_a_project_that_becomes_a_repository_keeps_its_place_if_its_new_one_has_approvals(

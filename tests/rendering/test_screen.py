@@ -213,13 +213,11 @@ def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_progress_is_one_line_that_is_erased_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     rendering.progress("Indexing", 1, 10)
-    for done in (1, 100, 150, 1_000):
+    for done in (0, 1, 96, 128, 1_000):  # The steps of a task need not be those of a hundredth.
         rendering.progress("Indexing", done, 1_000)
 
-    assert capsys.readouterr() == (
-        "",
-        "\r\x1b[KIndexing 100 of 1,000\r\x1b[KIndexing 150 of 1,000\r\x1b[K",
-    )
+    lines = [f"\r\x1b[KIndexing {done} of 1,000" for done in (0, 96, 128)]
+    assert capsys.readouterr() == ("", "".join([*lines, "\r\x1b[K"]))
 
 
 def test_a_narrow_encoding_gets_json_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:

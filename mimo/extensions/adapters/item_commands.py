@@ -304,7 +304,6 @@ def _ranked(call: Call, query: str, items: dict[str, Item]) -> list[ItemRow]:
     index = refresh.up_to_date(call)
     asked = Request(query, among, len(items), now=None, by_meaning=True)
     hits = index.search(asked).hits
-    refresh.note_vectors(call)
     if refresh.reread(call, [hit.record for hit in hits]):
         hits = index.search(asked).hits
     scores = {hit.record.memory.id: hit.score for hit in hits}

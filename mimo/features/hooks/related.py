@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
 from itertools import islice
 
 from mimo.frozen import NamedTuple
@@ -221,7 +220,8 @@ class Prompt:
             if term not in QUESTION_WORDS
         }
         self._total = sum(weights.values()) + _SHORT
-        subjects = [term for term in weights if term not in _work()]
+        work = _work({term[:2] for term in weights})
+        subjects = [term for term in weights if term not in work]
         rarest = sorted(subjects, key=lambda term: -weights[term])[:_MOST_TERMS]
         is_one_word = len(re.findall(r"[^\W\d]+", text)) < 2  # It asks nothing.
         self.weights = {} if is_one_word else {term: weights[term] for term in rarest}
@@ -273,7 +273,11 @@ def _worth(term: str, holding: int, units: int) -> float:
     return max(0.0, -math.log((holding + expected) / (units + _BELIEF)))
 
 
-@cache
-def _work() -> frozenset[str]:
+def _work(beginnings: Collection[str]) -> frozenset[str]:
+    """Returns those tokens of `_WORK` that begin with one of these pairs of letters, and endings.
+
+    The token of a word begins as the word itself.
+    """
+    words = (word for word in _WORK.split() if word[:2] in beginnings)
     # A word at a time: reading a long text at once prepares for many.
-    return frozenset(_ENDINGS.split()).union(*map(tokenize, _WORK.split()))
+    return frozenset(_ENDINGS.split()).union(*map(tokenize, words))

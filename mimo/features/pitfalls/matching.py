@@ -21,7 +21,7 @@ from mimo.text import patterns
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
 from mimo.text.phrases import SENTENCE_END
-from mimo.text.tokens import LOOKS, UNSPACED, is_chore, query_terms, tokenize
+from mimo.text.tokens import LOOKS, is_chore, is_unspaced, query_terms, tokenize
 
 ENOUGH = 0.48
 """The strength from which an edge applies."""
@@ -344,8 +344,7 @@ def _names(edge: Edge, intent: str, words: frozenset[str]) -> tuple[str, ...]:
 
 @cache
 def _rarity(stem: str) -> float:
-    is_unspaced = not stem.isascii() and compiled(f"[{UNSPACED}]").match(stem)
-    return _UNSPACED_RARITY if is_unspaced else rarity(stem)
+    return _UNSPACED_RARITY if is_unspaced(stem[:1]) else rarity(stem)
 
 
 def _in_code(edge: Edge, code: str) -> Iterator[str]:

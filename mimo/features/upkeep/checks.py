@@ -271,7 +271,7 @@ def _encoder(call: Call) -> Iterator[Check]:
         if encoder is None:
             hint = "reinstall mind with numpy, or set `embedding.encoder` to `off`"
             yield _warning(
-                "encoder", "numpy is missing, so texts are not compared in context", hint
+                "encoder", "numpy is missing, so texts are not read for their meaning", hint
             )
             return
         encoder.encode("a text")
@@ -279,7 +279,7 @@ def _encoder(call: Call) -> Iterator[Check]:
         yield _warning("encoder", error.message, error.hint or "")
         return
     name = encoder.model.partition(":")[0] if place == "on" else f"`{place}`"
-    yield _ok("encoder", f"{name} compares texts in context")
+    yield _ok("encoder", f"{name} reads texts for their meaning")
 
 
 def _files(call: Call) -> Iterator[Check]:

@@ -23,7 +23,7 @@ class Indexed:
     removed: Annotated[int, Out("Files that were deleted")]
     memories: int
     passages: Annotated[int, Out("Pieces of text that are searched")]
-    encoded: Annotated[int, Out("Memories that can now be compared in context")]
+    encoded: Annotated[int, Out("Memories that are now read for their meaning")]
     unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
     notice: Omitted[str] = None
     shared: Annotated[Omitted[Shared], Out("What was pushed to the shared index")] = None
@@ -71,8 +71,8 @@ def index(
     """Update the index from the files
 
     Every command does so by itself; this one is for a large import, or to see the numbers. It also
-    prepares all memories for comparison in context. Otherwise each search prepares a few, and MCP
-    servers and the daemon the rest between calls.
+    reads all memories for their meaning, which finds them in other words. Otherwise each search
+    reads a few, and MCP servers and the daemon the rest between calls.
 
     A push gives the shared index of the setting `index.url` the same memories, without private
     ones. Roles that are named as readers find them by a search of the organisation.
@@ -115,7 +115,7 @@ def _(result: Indexed, screen: Screen) -> None:
     screen.line(dim(f"files: {changes}"), indent=2)
     if result.encoded:
         compared = count(result.encoded, "memory", "memories")
-        screen.line(dim(f"{compared} prepared for comparison in context"), indent=2)
+        screen.line(dim(f"{compared} read for their meaning"), indent=2)
     if result.unreadable:
         unread = count(result.unreadable, "file could", "files could")
         screen.line(warn(f"{unread} not be read; `mind doctor` lists them"), indent=2)

@@ -13,7 +13,8 @@ from mimo.features.pitfalls import sources
 from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.index.embedding import open_encoder
+from mimo.index.embedding import open_encoder, other_machine
+from mimo.index.meanings import count_missing
 from mimo.memory.model import Filter, Kind
 from mimo.operations import (
     across,
@@ -33,6 +34,8 @@ from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
+_NOTABLE = 40
+"""Memories that are not read yet from which the screen states it; of fewer, a search reads most."""
 _MAX_FILES = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
@@ -81,6 +84,14 @@ class Unreadable:
 
 
 @frozen
+class Meaning:
+    """The reading of memories and chunks by the encoder, for searches in other words."""
+
+    read: int
+    unread: Annotated[int, Out("Memories that servers read between calls, or `mind index` now")]
+
+
+@frozen
 class ProjectStatus:
     """The current project's memory."""
 
@@ -97,6 +108,9 @@ class ProjectStatus:
     unreadable: tuple[Unreadable, ...]
     shared: Annotated[
         Omitted[SharedState], Out("Its state in the shared index, if it was pushed")
+    ] = None
+    meaning: Annotated[
+        Omitted[Meaning], Out("How many memories are read for their meaning, if not all are")
     ] = None
 
 
@@ -268,7 +282,23 @@ def _project(call: Call) -> ProjectStatus:
             for problem in disclosure.of_problems(call)
         ),
         shared=_shared_state(call),
+        meaning=_meaning(call),
     )
+
+
+def _meaning(call: Call) -> Meaning | None:
+    """Returns how far the encoder has read; None if it is off, lacks numpy, or has read all."""
+    place, files = call.mind.config["embedding.encoder"], tuple(call.mind.index.files())
+    if place == "off" or not files[1:]:
+        return None
+    is_here = place == "on" or not other_machine(place)
+    unread = call.index.ask(count_missing, files[1], with_private=is_here)
+    if not unread:
+        return None
+    from importlib.util import find_spec
+
+    read = max(0, call.index.totals().visible - unread)
+    return Meaning(read=read, unread=unread) if find_spec("numpy") else None
 
 
 def _shared_state(call: Call) -> SharedState | None:
@@ -328,6 +358,10 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     rows.append(("trust", project.trust))
     if project.waiting:
         rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
+    if (meaning := project.meaning) and meaning.unread >= _NOTABLE:
+        read = f"{meaning.read:,} of {meaning.read + meaning.unread:,} memories are read"
+        others = "servers read the rest between calls, slowly on battery  (`mind index`: now)"
+        rows.append(("meaning", f"{read}; {others}"))
     if project.shared:
         rows.append(("shared index", _shared_row(project.shared)))
     screen.pairs(rows, indent=2)

@@ -62,6 +62,8 @@ SCRIPTS = {
 
 def script(text: str) -> str:
     """Returns the name of the script of a text: one of `SCRIPTS`, or `latin` for all others."""
+    if text.isascii():
+        return "latin"
     letters = sum(map(str.isalpha, text))
     for name, characters in SCRIPTS.items():
         if len(compiled(f"[{characters}]").findall(text)) > _SCRIPT_SHARE * letters:

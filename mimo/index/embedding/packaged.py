@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo.errors import Invalid
-from mimo.index.embedding.language import prepared, readable
 from mimo.index.embedding.wordpiece import FOLDER, UNKNOWN, packaged_pieces
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ class PackagedModel:
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the same vectors as `encode`."""
+        from mimo.index.embedding.language import prepared, readable
+
         if "model2vec" in sys.modules or sum(map(len, texts)) >= BULK_CHARACTERS:
             with suppress(Invalid):  # model2vec or numpy is missing: some systems have no wheel.
                 return self._bulk.encode_many([readable(prepared(text)) for text in texts])
@@ -56,6 +57,8 @@ class PackagedModel:
 
     def tokens(self, text: str) -> list[int]:
         """Returns the ids of the tokens in the vector of `text`."""
+        from mimo.index.embedding.language import prepared, readable  # A list needs no words.
+
         ids = packaged_pieces().ids(readable(prepared(text)), MAX_TOKENS)
         return [id for id in ids if id != UNKNOWN]
 

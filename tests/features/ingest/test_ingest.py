@@ -77,7 +77,7 @@ def test_chunks_are_memories_of_their_own(call, project):
     assert taken.strategy is Strategy.MARKDOWN
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
     assert finding.total(call) == 3
-    assert call.mind.index.stats().vectors == 3
+    assert call.mind.index.stats().units == 3
     record = lookup.one(call, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
         Kind.PLAN,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from math import ceil, log
@@ -271,9 +271,7 @@ class SharedSource:
         """Returns the cosine of a query with each static vector."""
         return self._cosines(self.embedder, query, names, cosine.LENGTH)
 
-    def compared(
-        self, text: str, filter: Filter, _: Iterable[tuple[int, int]]
-    ) -> SharedCompared | None:
+    def compared(self, text: str, filter: Filter, _: object) -> SharedCompared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
         encoder = self._encoder()
         query = encoder.encode(text) if encoder else b""

@@ -299,7 +299,7 @@ class _Push:
     def _write_some(self, keys: Sequence[int]) -> None:
         units: dict[int, list[tuple[Any, ...]]] = {key: [] for key in keys}
         for memory, *unit in self._selected(
-            "SELECT memory, line, start, length, tokens, speakers, vector FROM units"
+            "SELECT memory, line, start, length, unpacked(tokens), speakers, vector FROM units"
             " WHERE memory IN ({}) ORDER BY key",
             keys,
         ):

@@ -267,7 +267,7 @@ def ids(opened: Source, keys: Sequence[int]) -> list[str]:
 
 
 def near(opened: Source, text: str, filter: Filter) -> Any:
-    compared = opened.compared(text, filter, ())
+    compared = opened.compared(text, filter, list)
     if compared is None:
         return None
     keys = [key for key, _ in compared.nearest]

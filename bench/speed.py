@@ -186,12 +186,11 @@ def indexed(tool: Tool, known: Sequence[Note]) -> Iterator[Figure]:
     """Yields the figures of the first index, and of the installation."""
     if tool.index:
         is_mind = tool.name == "mind"
-        for key in ("index", "encode") if is_mind else ("index",):
-            if is_mind:
-                switch = "off" if key == "index" else "on"
-                tool.run(*_MIND, "config", "--user", "embedding.encoder", switch)
+        # The first command indexes mind's notes by words, and `mind index` reads their meaning.
+        steps = {"index": (*_MIND, "list", "-n", "1"), "encode": tool.index}
+        for key, command in steps.items() if is_mind else [("index", tool.index)]:
             with suppress(SystemExit):  # What another tool can't do is not measured.
-                took, _ = run(tool.command(tool.index), tool.notes, tool.environ)
+                took, _ = run(tool.command(command), tool.notes, tool.environ)
                 yield Figure(key, tool.name, took if key == "index" else 1000 * took / len(known))
         if is_mind:  # All texts of a user's own store are approved.
             tool.run(*_MIND, "trust", "--all")

@@ -294,7 +294,7 @@ SETTINGS = (
         "embedding.encoder",
         "on",
         USER,
-        "Model that compares texts in context: on, off, a folder, or a URL",
+        "Model that reads texts for their meaning: on, off, a folder, or a URL",
         verified=_encoder,
     ),
     Setting(

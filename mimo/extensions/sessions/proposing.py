@@ -104,8 +104,8 @@ def propose(
     """List sentences of sessions that may become memories
 
     Decisions, rules, preferences and corrections that the user wrote, and failures whose cause the
-    agent stated. They are found by their words, without a language model: about half of them are of
-    use, and a quarter can be kept as they are. Nothing is saved unless the user accepts it. With
+    agent stated. They are found by their words, without a language model: of ten, about six are of
+    use, and three can be kept as they are. Nothing is saved unless the user accepts it. With
     `sessions.propose on`, `mind review` asks about each.
     """
     turning_on.check(call)

@@ -48,7 +48,7 @@ def described(mind: Mind) -> tuple[Line, ...]:
         return (Line(problem, "correct it: sessions are not read until then"),)
     read_at = disk.stamp(database.lock)
     if read_at is None:
-        hint = Hint("read them with ", Typed("sessions", "index"))
+        hint = Hint("read them with ", Typed("sessions index"))
         return (Line("sessions are on, and none was read yet", hint), *_of_memories(mind))
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6

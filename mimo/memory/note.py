@@ -66,6 +66,8 @@ ENDED: Mapping[str, str] = {
 
 
 _SUBJECT = "(?:(?:this|the) (?:adr|decision|record|proposal) (?:is|was|has been) )?"
+_OF_DECISION = r"\b(?!\s+(?:alternati|optie|option|opci[oó]n|opzion|variant))"
+"""The end of a status of the decision itself, and not of alternatives to it."""
 
 
 def closed_as(kind: str, status: str | None) -> str | None:
@@ -77,7 +79,7 @@ def closed_as(kind: str, status: str | None) -> str | None:
     if word and kind == "decision":
         parts = re.split("[;,.|→]", word[:200])
         for label, words in ENDED.items():
-            if any(map(compiled(rf"[\W\d_]*{_SUBJECT}(?:{words})\b").match, parts)):
+            if any(map(compiled(rf"[\W\d_]*{_SUBJECT}(?:{words}){_OF_DECISION}").match, parts)):
                 return label
         return None
     return word if kind in ("issue", "plan") and word in _CLOSED else None

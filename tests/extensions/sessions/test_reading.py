@@ -656,6 +656,17 @@ def test_a_run_that_may_waits_for_the_process_that_reads(clients: Clients) -> No
         assert clients.reading().run(wait=held.close).turns == 1
 
 
+def test_a_hostile_content_is_read_again_only_once_the_file_changes(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.extensions.sessions.readers.lines.MOST_LINES", 2)
+    path = clients.write(ONE, [*said("a", "Use keys"), *said("b", "And"), *said("c", "So")])
+    assert clients.read().unreadable == 1
+    assert clients.read().sources == 0
+    clients.touch(path, hours_ago=0.7)
+    assert clients.read().unreadable == 1
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -34,6 +34,9 @@ MOST_LINES = 2_000_000
 UNREAD: Mapping[str, Any] = {}
 """The value of a line of a known kind that was not parsed: it is too long, or not wanted."""
 
+LASTING = ("damaged: ", "larger than ", "more lines than ")
+"""Beginnings of the problems of a content: a file that has not changed still has them."""
+
 WITHOUT_ZSTD = "reading `.zst` needs the package zstandard, or Python 3.14"
 
 _CHUNK = 1 << 20

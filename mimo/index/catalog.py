@@ -59,13 +59,19 @@ _PROTECTED = (
 
 @contextmanager
 def open_catalog(
-    folder: Path, owner: str, approves: Approves, root: Path, allowed: Collection[str] | None = None
+    folder: Path,
+    owner: str,
+    approves: Approves,
+    root: Path,
+    allowed: Collection[str] | None = None,
+    *,
+    year: int = 0,
 ) -> Iterator[Catalog | None]:
     """Yields the catalog in a folder, or None; one that `owner` has not made is empty.
 
     It creates, refreshes and embeds nothing, so it may lag behind the files. Its memories from
     files that have changed since are left out. If approved texts are few, `allowed` has all their
-    names, and other memories are not read.
+    names, and other memories are not read. `year` is the current one.
     """
     approvals = Approvals()
     approvals.approves = approves
@@ -74,7 +80,7 @@ def open_catalog(
             yield None
         else:
             with tables.reading() as sql:
-                yield Catalog(sql, root, allowed)
+                yield Catalog(sql, root, allowed, year=year)
 
 
 class Catalog:
@@ -85,13 +91,15 @@ class Catalog:
         sql: sqlite3.Connection,
         root: Path | None = None,
         allowed: Collection[str] | None = None,
+        *,
+        year: int = 0,
     ) -> None:
         """Takes a connection on which all reads see the same state.
 
         Without the project's root, no file is checked for changes.
         """
         self.sql = sql
-        self._root = root
+        self._root, self._year = root, year
         self._approved, self._protected, self._of_few = _APPROVED, _PROTECTED, ""
         self._by, self._by_importance = "", "INDEXED BY memories_important"
         if allowed is not None:
@@ -326,7 +334,8 @@ class Catalog:
             values,
         )
         notes: list[Note] = []
-        for note in map(_note, rows):
+        for row in rows:
+            note = _note(row, self._year)
             if self._is_fresh(note) and (accepts is None or accepts(note)):
                 is_failed = note.outcome == _FAILED
                 notes.append(self._with_successor(note, private=private) if is_failed else note)
@@ -358,7 +367,7 @@ def _current(*, private: bool) -> str:
     return (CURRENT if private else CURRENT_IF_SHARED).format("m")
 
 
-def _note(row: Sequence[Any]) -> Note:
+def _note(row: Sequence[Any], year: int = 0) -> Note:
     """Returns the note of a row. Raises `Misread` if it is not as it was written."""
     from mimo.memory.note import Note
 
@@ -383,4 +392,5 @@ def _note(row: Sequence[Any]) -> Note:
         extra=fields.get("extra", {}),
         path=from_sql(path),
         digest=from_digest(digest),
+        year=year,
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 from zlib import crc32
 
 from mimo.frozen import NamedTuple
+from mimo.text.calendar import MONTHS
 from mimo.text.clean import clean, compiled
 
 LONGEST = 300
@@ -107,11 +108,19 @@ class Note(NamedTuple):
     digest: str = ""
     superseded_by: str = ""
     """The heading of the memory that replaced it, if it failed."""
+    year: int = 0
+    """The year in which the agent gets it; 0 for that of the memory."""
 
     @property
     def heading(self) -> str:
         """Returns the title, or the first line of the text."""
         return self.title or next((line for line in self.text.splitlines() if line.strip()), "")
+
+    @property
+    def day(self) -> str:
+        """Returns its date: `Dec 10`, or `Dec 10, 2024` in another year."""
+        day = f"{MONTHS[self.created.month - 1][:3].title()} {self.created.day}"
+        return day if self.year in (0, self.created.year) else f"{day}, {self.created.year}"
 
     @property
     def mark(self) -> str:

@@ -362,8 +362,7 @@ class Cache:
             match = pattern.fullmatch(path.name)
             if match is None or (match[3] and int(match[2]) > self._schema.number):
                 continue
-            with suppress(OSError):
-                path.unlink()
+            disk.discard(path)
             rmtree(path, ignore_errors=True)  # Only if it is a folder.
 
     def _inode(self) -> int | None:

@@ -477,6 +477,12 @@ def tighten_open(descriptor: int, path: Path) -> None:
             os.fchmod(descriptor, mode & ~OTHERS)
 
 
+def discard(path: Path) -> None:
+    """Removes a file that nothing needs, if that is possible now."""
+    with suppress(OSError):
+        path.unlink()
+
+
 def is_exposed(path: Path) -> bool:
     """Returns whether others have permissions on a file or folder of the user.
 

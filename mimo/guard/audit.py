@@ -18,7 +18,6 @@ from mimo.data import append_log, disk, files
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import (
-    Conflict,
     Denied,
     Invalid,
     MindError,
@@ -356,8 +355,7 @@ class AuditLog:
 
     def _key(self) -> bytes:
         if (key := self.key) is None:
-            with suppress(Conflict):  # another process has made one
-                files.write_new(self._home / "key", self._randomness(32).hex().encode(), mode=0o600)
+            files.ensure(self._home / "key", self._randomness(32).hex().encode(), mode=0o600)
             key = self.key
         if key is None:
             raise StorageFailed(

@@ -508,8 +508,8 @@ class Index(Reader):
         if self._folder:
             from shutil import rmtree
 
-            with suppress(FileNotFoundError):
-                rmtree(self._folder / "past")
+            if (past := self._folder / "past").exists():
+                rmtree(past)
 
     def write(
         self,

@@ -12,11 +12,10 @@ from __future__ import annotations
 import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-from mimo.data import Schema
+from mimo.data import Schema, disk
 from mimo.errors import Misread
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
@@ -330,8 +329,7 @@ def remove_earlier(folder: Path) -> None:
     """Removes the files of versions of mind up to 1.1, as far as possible."""
     for path in folder.iterdir():
         if compiled(_EARLIER).fullmatch(path.name):
-            with suppress(OSError):
-                path.unlink()
+            disk.discard(path)
 
 
 def newest_first(memory: str) -> str:

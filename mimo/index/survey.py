@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
 from datetime import tzinfo
 from itertools import pairwise
 
@@ -20,6 +19,7 @@ from mimo.index.selection import condition
 from mimo.index.targets import named_links, resolved
 from mimo.memory.decay import never_fades
 from mimo.memory.model import Filter, Kind, Record
+from mimo.text.calendar import in_zone
 
 _QUARTER = 15 * 60 * 1_000_000
 """A quarter of an hour in microseconds."""
@@ -67,8 +67,7 @@ def months(sql: sqlite3.Connection, zone: tzinfo) -> dict[str, int]:
     months: Counter[str] = Counter()
     for quarter, is_day, number in selected:
         moment = schema.to_time(quarter * _QUARTER)
-        with suppress(OverflowError):  # At an end of the calendar it stays in UTC.
-            moment = moment if is_day else moment.astimezone(zone)
+        moment = moment if is_day else in_zone(moment, zone)
         months[f"{moment.year:04}-{moment.month:02}"] += number
     return dict(months)
 

@@ -515,9 +515,9 @@ def _sweep(folder: Path, cache: Cache, after_seconds: float) -> None:
     recorded = {name for (name,) in names}
     oldest = time.time() - after_seconds
     for path in folder.glob("units-*.usearch"):
-        with suppress(OSError):
-            if path.name not in recorded and path.stat().st_mtime <= oldest:
-                path.unlink()
+        stamp = None if path.name in recorded else disk.stamp(path)
+        if stamp and stamp.mtime_ns / 1e9 <= oldest:
+            disk.discard(path)
 
 
 def _has_usearch() -> bool:

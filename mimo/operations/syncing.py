@@ -264,8 +264,8 @@ def commit_later(call: Call) -> None:
     with suppress(MindError, OSError):
         root = call.mind.project.root
         path = scheduled_file(root)
-        with suppress(FileNotFoundError):
-            if 0 <= time.time() - path.lstat().st_mtime < _LOST_SECONDS:
+        if stamp := disk.stamp(path):
+            if 0 <= time.time() - stamp.mtime_ns / 1e9 < _LOST_SECONDS:
                 return
             files.remove(path)
         files.write_new(path, b"")

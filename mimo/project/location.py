@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo.data import disk, files
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 
@@ -120,10 +120,9 @@ def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
         return existing
     mark = mark or os.urandom(16).hex()
     path = location.mark_file(owner)
-    with suppress(Conflict):  # another process created it, or it is damaged
-        files.write_new(path, f"{mark}\n".encode(), mode=0o600)
+    if files.ensure(path, f"{mark}\n".encode(), mode=0o600):
         return mark
-    if existing := read_mark(location, owner):
+    if existing := read_mark(location, owner):  # Another process created it.
         return existing
     raise StorageFailed(
         f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"

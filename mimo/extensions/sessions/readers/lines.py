@@ -59,7 +59,7 @@ class Line(NamedTuple):
     """The offset of the next line."""
 
 
-def source_of(path: Path, key: str = "") -> Source | None:
+def source_of(path: Path) -> Source | None:
     """Returns the source that a regular file is; None if it is none."""
     try:
         state = path.lstat()
@@ -68,7 +68,7 @@ def source_of(path: Path, key: str = "") -> Source | None:
     if not stat.S_ISREG(state.st_mode):
         return None
     changed = min(state.st_mtime_ns, (1 << 63) - 1)  # SQLite knows no later.
-    return Source(path, key, state.st_size, changed, state.st_ino)
+    return Source(path, "", state.st_size, changed, state.st_ino)
 
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:

@@ -313,7 +313,8 @@ class Vectors:
         """Returns the cosine of a query with each vector; only a block of them is in memory."""
         near: dict[bytes, float] = {}
         for rows in self._blocks(sql, f"SELECT name, vector FROM {self._kind} WHERE {_FULL}"):
-            near |= self._compared(query, dict(rows))
+            names, vectors = zip(*rows, strict=True)
+            near.update(zip(names, cosines(query, vectors, self.length), strict=True))
         return near
 
     # Searching.

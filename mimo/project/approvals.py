@@ -109,10 +109,12 @@ _RETIRE = (
     f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
 """Retires a text, unless another file has it."""
-_ROWS_A_LOOKUP = 40
-"""So many rows are read in the time of one lookup."""
+_PAGES_A_LOOKUP = 3
+"""So many pages of the database are read in the time of one lookup."""
 _FEW_LOOKUPS = 50
-"""So many are made before the rows are counted."""
+"""So many are made before the pages are counted."""
+_MANY = 500
+"""The number of texts from which all are read."""
 NO_PATHS: Mapping[str, str] = {}
 _NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
 """The start of the first line of `approved` if it names a sorted list by 32 random digits."""
@@ -296,35 +298,34 @@ class Approvals:
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._lookups, self._most = 0, _FEW_LOOKUPS
-        self._texts: dict[bytes, tuple[str, ...]] | None = None
+        self._states: dict[str, Collection[str]] = {}
+        self._has_all = False
 
-    def states(self, digest: str) -> Collection[str]:
-        """Returns the states of a text. Raises `StorageFailed`.
+    def states(self, digest: str, others: Collection[str] = ()) -> Collection[str]:
+        """Returns the states of a text. If they have to be looked up, so are those of `others`.
 
-        After so many lookups that reading all rows would have taken less time, all are read.
+        After so many lookups that reading all rows would have taken less time, all are read. Raises
+        `StorageFailed`.
         """
-        try:
-            name = bytes.fromhex(digest)
-        except ValueError:
-            return ()
-        if self._texts is None:
+        if digest not in self._states and not self._has_all:
+            is_digest = compiled("(?:[0-9a-f]{2})+").fullmatch
+            names = [*map(bytes.fromhex, filter(is_digest, {digest, *others}))]
             self._lookups += 1
             if self._lookups == _FEW_LOOKUPS:
-                query = "SELECT count(*) FROM approval WHERE project = ?"
-                for (rows,) in self._ask(query, self.id):
-                    self._most = rows // _ROWS_A_LOOKUP
-            if self._lookups <= max(self._most, _FEW_LOOKUPS):
-                query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
-                return tuple(chain.from_iterable(self._ask(query, self.id, name)))
-            self._texts = self._all()
-        return self._texts.get(name, ())
-
-    def _all(self) -> dict[bytes, tuple[str, ...]]:
-        """Returns the states of all texts; equal ones share a tuple."""
-        query = "SELECT digest, group_concat(state) FROM approval WHERE project = ? GROUP BY digest"
-        rows = self._ask(query, self.id)
-        shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
-        return {digest: shared[states] for digest, states in rows}
+                for (pages,) in self._ask("PRAGMA page_count"):
+                    self._most = max(self._most, pages // _PAGES_A_LOOKUP)
+            self._has_all = len(names) > _MANY or self._lookups > self._most
+            query = "SELECT lower(hex(digest)), group_concat(state) FROM approval WHERE project = ?"
+            if self._has_all:
+                names = []
+            else:
+                query += f" AND digest IN ({', '.join('?' * len(names))})"
+            rows = self._ask(f"{query} GROUP BY digest", self.id, *names)
+            # Equal ones share a tuple.
+            shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
+            unknown = dict.fromkeys((digest, *others), ())
+            self._states |= {**unknown, **{name: shared[states] for name, states in rows}}
+        return self._states.get(digest, ())
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

@@ -166,17 +166,18 @@ class Trust:
     def trusted(self, *names: str) -> bool:
         """Returns whether the texts with these names may be shown to an agent; False for none."""
         rest = self._read(
-            lambda current: [name for name in names if APPROVED not in current.states(name)],
+            lambda current: [name for name in names if APPROVED not in current.states(name, names)],
             default=[*names],
         )
         return bool(names) and (not rest or all(map(self.checker(), rest)))
 
-    def checker(self) -> Callable[[str], bool]:
+    def checker(self, names: Collection[str] = ()) -> Callable[[str], bool]:
         """Returns a function that checks many names against the current approvals.
 
-        It is the same one until the approvals of this project change.
+        It is the same one until the approvals of this project change. `names` are looked up at
+        once.
         """
-        self._refresh()
+        self._read(lambda current: [current.states(name, names) for name in names], None)
         self._ask_git()
         return self._checker_of(self._approvals)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from mimo.data import append_log, disk, files
@@ -389,7 +390,7 @@ class AuditLog:
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Renames a full log, and removes the oldest renamed logs beyond the limit."""
-        if not path.exists() or path.stat().st_size < self._largest:
+        if not (stamp := disk.stamp(path)) or stamp.size < self._largest:
             return head
         disk.flush(path)  # Later, only the newest file is searched for a loss of power.
         # The totals are stored, so that a full log need not be read again.
@@ -425,14 +426,14 @@ class AuditLog:
             lines += line_of(link)
             head = Head(link.number, link.hash, boot())
         # The first record of a file is flushed with the name: a log never disappears.
-        is_first = not path.exists() or not path.stat().st_size
-        append_log.append(path, lines, durable=is_first)
+        stamp = disk.stamp(path)
+        append_log.append(path, lines, durable=not (stamp and stamp.size))
         # The new head is the last line of a file, which survives a crash.
         heads, line = self._head_path(), f"{' '.join(map(str, head))}\n".encode()
-        if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:
+        if (stamp := disk.stamp(heads)) and stamp.size > _LARGEST_HEAD:
             files.replace(heads, line, mode=0o600)
         else:
-            append_log.append(heads, line, durable=not heads.exists())
+            append_log.append(heads, line, durable=not stamp)
         return head
 
     def _state(self, path: Path, key: bytes) -> object:
@@ -448,6 +449,7 @@ class AuditLog:
         return self._home / "heads" / disk.sha256(root).hex()[:32]
 
 
+@cache
 def boot() -> str:
     """Returns a name for this start of the machine; empty if the system has none."""
     try:

@@ -100,8 +100,9 @@ _PROJECT = (
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
     " FROM project WHERE key = ?"
 )
-_TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
+_HAS = "SELECT digest FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
+_TEXTS = _HAS.replace("digest", "DISTINCT lower(hex(digest))")
 _ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
 _IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
 _RETIRE = (
@@ -109,9 +110,9 @@ _RETIRE = (
     f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
 """Retires a text, unless another file has it."""
-_ROWS_A_LOOKUP = 40
+_ROWS_A_LOOKUP = 80
 """So many rows are read in the time of one lookup."""
-_FEW_LOOKUPS = 50
+_FEW_LOOKUPS = 100
 """So many are made before the rows are counted."""
 NO_PATHS: Mapping[str, str] = {}
 _NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
@@ -296,35 +297,28 @@ class Approvals:
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._lookups, self._most = 0, _FEW_LOOKUPS
-        self._texts: dict[bytes, tuple[str, ...]] | None = None
+        self._texts: dict[str, set[bytes]] = {}
 
-    def states(self, digest: str) -> Collection[str]:
-        """Returns the states of a text. Raises `StorageFailed`.
+    def has(self, digest: str, states: Collection[str]) -> bool:
+        """Returns whether a text has one of these states. Raises `StorageFailed`.
 
         After so many lookups that reading all rows would have taken less time, all are read.
         """
         try:
             name = bytes.fromhex(digest)
         except ValueError:
-            return ()
-        if self._texts is None:
+            return False
+        named_states = ",".join(states)
+        if named_states not in self._texts:
             self._lookups += 1
             if self._lookups == _FEW_LOOKUPS:
                 query = "SELECT count(*) FROM approval WHERE project = ?"
                 for (rows,) in self._ask(query, self.id):
                     self._most = rows // _ROWS_A_LOOKUP
             if self._lookups <= max(self._most, _FEW_LOOKUPS):
-                query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
-                return tuple(chain.from_iterable(self._ask(query, self.id, name)))
-            self._texts = self._all()
-        return self._texts.get(name, ())
-
-    def _all(self) -> dict[bytes, tuple[str, ...]]:
-        """Returns the states of all texts; equal ones share a tuple."""
-        query = "SELECT digest, group_concat(state) FROM approval WHERE project = ? GROUP BY digest"
-        rows = self._ask(query, self.id)
-        shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
-        return {digest: shared[states] for digest, states in rows}
+                return bool(self._ask(f"{_HAS} AND digest = ?", self.id, named_states, name))
+            self._texts[named_states] = {name for (name,) in self._ask(_HAS, self.id, named_states)}
+        return name in self._texts[named_states]
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

@@ -501,7 +501,7 @@ class _Decisions:
     def __iter__(self) -> Iterator[Item]:
         for keys in self._topics:
             rivals = self._call.index.ask(survey.records, keys)
-            topic = rivals[keys[0]].memory.topic
+            topic = rivals[keys[-1]].memory.topic
             why = f"{len(rivals)} decisions on {topic} are current"
             yield _between(Waiting.DECISIONS, rivals.values(), why)
 

@@ -299,8 +299,10 @@ class Approvals:
         self._lookups, self._most = 0, _FEW_LOOKUPS
         self._texts: dict[str, set[bytes]] = {}
 
-    def has(self, digest: str, states: Collection[str]) -> bool:
-        """Returns whether a text has one of these states. Raises `StorageFailed`.
+    def has(self, digest: str, states: str) -> bool:
+        """Returns whether a text has one of some states, in a list with commas.
+
+        Raises `StorageFailed`.
 
         After so many lookups that reading all rows would have taken less time, all are read.
         """
@@ -308,17 +310,20 @@ class Approvals:
             name = bytes.fromhex(digest)
         except ValueError:
             return False
-        named_states = ",".join(states)
-        if named_states not in self._texts:
+        if states not in self._texts:
             self._lookups += 1
             if self._lookups == _FEW_LOOKUPS:
                 query = "SELECT count(*) FROM approval WHERE project = ?"
                 for (rows,) in self._ask(query, self.id):
                     self._most = rows // _ROWS_A_LOOKUP
             if self._lookups <= max(self._most, _FEW_LOOKUPS):
-                return bool(self._ask(f"{_HAS} AND digest = ?", self.id, named_states, name))
-            self._texts[named_states] = {name for (name,) in self._ask(_HAS, self.id, named_states)}
-        return name in self._texts[named_states]
+                return bool(self._ask(f"{_HAS} AND digest = ?", self.id, states, name))
+            self._texts[states] = {name for (name,) in self._ask(_HAS, self.id, states)}
+        return name in self._texts[states]
+
+    def expect_all(self) -> None:
+        """Lets the next lookup read all rows, since most texts will be looked up."""
+        self._lookups = max(self._lookups, self._most, _FEW_LOOKUPS)
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

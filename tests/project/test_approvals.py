@@ -23,7 +23,7 @@ from mimo.data.disk import blake2b
 from mimo.errors import StorageFailed
 from mimo.memory.approval import approval_of
 from mimo.project import approvals
-from mimo.project.approvals import OWN_STATES, ApprovalDatabase, Approvals
+from mimo.project.approvals import APPROVED, ApprovalDatabase, Approvals
 from mimo.project.location import GitAnswers
 from mimo.project.memories import approvals_of
 from mimo.project.trust import Trust
@@ -678,6 +678,6 @@ def test_threads_approve_and_look_up_at_once(home, root):
 
 
 def test_a_row_without_a_project_has_no_approvals():
-    assert not Approvals("").has(MANY[0], OWN_STATES)
-    assert not Approvals("").has("", OWN_STATES)
-    assert not Approvals("").has("no digest", OWN_STATES)
+    assert not Approvals("").has(MANY[0], APPROVED)
+    assert not Approvals("").has("", APPROVED)
+    assert not Approvals("").has("no digest", APPROVED)

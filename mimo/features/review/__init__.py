@@ -18,7 +18,7 @@ from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, Option
 from mimo.features.review.trusting import reason_of, waiting_files
 from mimo.frozen import frozen, replace
-from mimo.index import doubles, survey
+from mimo.index import survey
 from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.ids import handle_of
@@ -472,9 +472,9 @@ def _unreadable(call: Call) -> Iterator[Item]:
 
 
 def _versions(call: Call) -> Iterator[Item]:
-    from mimo.memory.merge import current_version
-
     for record in call.index.ask(survey.disputed):
+        from mimo.memory.merge import current_version
+
         memory = record.memory
         fields = list(dict.fromkeys(version.field for version in memory.competing))
         items = []
@@ -587,6 +587,8 @@ def _stale(call: Call) -> Iterator[Item]:
 
 
 def _doubles(call: Call) -> Iterator[Item]:
+    from mimo.index import doubles
+
     seen: set[frozenset[str]] = set()
     for record, twin in doubles.near_duplicates(call.index, _COMPARED):
         pair = frozenset((record.memory.id, twin.memory.id))

@@ -578,6 +578,7 @@ class Index(Reader):
                 with suppress(StorageFailed):  # Another process writes; the next ones remove them.
                     self._vectors.clear()
             self._limit_unused(self.meanings.vectors, self.totals().units)
+            self.count_missing_meanings()  # Notes that there are all.
         return len(keys)
 
     @contextmanager

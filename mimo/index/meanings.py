@@ -52,7 +52,7 @@ In a store of another language, the few texts that it can read would come first.
 """
 
 _NOTED = 200
-"""The number of looked up units from which it is noted that none lacked a vector."""
+"""The number of looked-up units from which it is noted that none lacks a vector."""
 
 _WAIT_SECONDS = 0.2
 
@@ -103,6 +103,8 @@ class Meanings:
         """Makes the next comparison look up all vectors: another database has the texts."""
         self._checked: tuple[int, State] | None = None
         self._lacking: Mapping[int, int] = {}
+        self._looked_up = 0
+        """The number of units that were looked up since the last note that none lacks a vector."""
 
     def close(self) -> None:
         """Closes the file."""
@@ -214,7 +216,9 @@ class Meanings:
         units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
         self._lacking = _lacking(units, self.vectors)
         self._checked = revision, state
-        if not self._lacking and len(units) > _NOTED and identity:
+        self._looked_up += len(units)
+        if not self._lacking and self._looked_up > _NOTED and identity:
+            self._looked_up = 0
             self.vectors.note_complete(f"{identity} {revision}")
         return self._lacking
 

@@ -224,7 +224,7 @@ def count(sql: sqlite3.Connection, filter: Filter) -> int:
     return int(sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).fetchone()[0])
 
 
-def _current_decision(memory: str, *, shared: bool = False) -> str:
+def current_decision(memory: str, *, shared: bool = False) -> str:
     """Returns the condition that a row of `memories` is a decision that nothing supersedes.
 
     With `shared`, it is not private, and private memories supersede nothing.
@@ -242,7 +242,7 @@ def current(
     Unapproved decisions are returned only if no decision on the topic is approved, or with
     `unapproved` beside the approved ones. With `shared`, private memories do not matter.
     """
-    of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
+    of_topic = f"WHERE m.topic_key = ? AND {current_decision('m', shared=shared)}"
     for approved in ("1",) if unapproved else ("approved(m.approval)", "1"):
         clause = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
         if decisions := tuple(rows.select(sql, clause, (topic_key(topic),))):
@@ -268,7 +268,7 @@ def competing(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({marks(ids)})"
-        f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
+        f" AND {current_decision('m', shared=shared)} AND {current_decision('o', shared=shared)}"
         " AND (NOT approved(m.approval) = NOT approved(o.approval)"
         f" OR approved(o.approval) AND NOT EXISTS ({follows}))"
         f" ORDER BY {newest_first('o')}",

@@ -100,8 +100,10 @@ _PROJECT = (
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
     " FROM project WHERE key = ?"
 )
-_TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
+_HAS = "SELECT digest FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
+_TEXTS = _HAS.replace("digest", "DISTINCT lower(hex(digest))")
+_STATES = "SELECT digest, group_concat(state) FROM approval WHERE project = ?"
 _ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
 _IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
 _RETIRE = (
@@ -298,34 +300,39 @@ class Approvals:
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._lookups, self._most = 0, _FEW_LOOKUPS
-        self._states: dict[str, Collection[str]] = {}
-        self._has_all = False
+        self._states: dict[bytes, tuple[str, ...]] = {}
+        self._texts: dict[str, set[bytes]] = {}
 
-    def states(self, digest: str, others: Collection[str] = ()) -> Collection[str]:
-        """Returns the states of a text. If they have to be looked up, so are those of `others`.
+    def has(self, digest: str, states: str, others: Collection[str] = ()) -> bool:
+        """Returns whether a text has one of some states, in a list with commas.
 
-        After so many lookups that reading all rows would have taken less time, all are read. Raises
-        `StorageFailed`.
+        If it has to be looked up, so are `others`. After so many lookups that reading all rows
+        would have taken less time, all are read. Raises `StorageFailed`.
         """
-        if digest not in self._states and not self._has_all:
-            is_digest = compiled("(?:[0-9a-f]{2})+").fullmatch
-            names = [*map(bytes.fromhex, filter(is_digest, {digest, *others}))]
+        is_digest = compiled("(?:[0-9a-f]{2})+").fullmatch
+        if not is_digest(digest):
+            return False
+        name = bytes.fromhex(digest)
+        if name not in self._states and states not in self._texts:
+            names = [name, *map(bytes.fromhex, filter(is_digest, {*others} - {digest}))]
             self._lookups += 1
             if self._lookups == _FEW_LOOKUPS:
                 for (pages,) in self._ask("PRAGMA page_count"):
                     self._most = max(self._most, pages // _PAGES_A_LOOKUP)
-            self._has_all = len(names) > _MANY or self._lookups > self._most
-            query = "SELECT lower(hex(digest)), group_concat(state) FROM approval WHERE project = ?"
-            if self._has_all:
-                names = []
+            if len(names) > _MANY or self._lookups > self._most:
+                self._texts[states] = {name for (name,) in self._ask(_HAS, self.id, states)}
             else:
-                query += f" AND digest IN ({', '.join('?' * len(names))})"
-            rows = self._ask(f"{query} GROUP BY digest", self.id, *names)
-            # Equal ones share a tuple.
-            shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
-            unknown = dict.fromkeys((digest, *others), ())
-            self._states |= {**unknown, **{name: shared[states] for name, states in rows}}
-        return self._states.get(digest, ())
+                which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
+                rows = self._ask(f"{_STATES} {which}", self.id, *names)
+                self._states |= dict.fromkeys(names, ())
+                self._states |= {name: tuple(states.split(",")) for name, states in rows}
+        if states in self._texts:
+            return name in self._texts[states]
+        return any(state in states for state in self._states[name])
+
+    def expect_all(self) -> None:
+        """Lets the next lookup read all rows, since most texts will be looked up."""
+        self._lookups = max(self._lookups, self._most)
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

@@ -313,6 +313,7 @@ def check_rules(root: Path, folders: Iterable[Path] | None = None) -> None:
                 raise Invalid(
                     f"`{file}` {'is a named pipe' if is_pipe else is_large}",
                     hint="git can't read it: shorten or remove it",
+                    details={"path": f"{file}"},
                 )
 
 

@@ -1,6 +1,7 @@
 """The encoder's vectors find what words miss, and are made when there is time."""
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -170,6 +171,18 @@ def test_unread_memories_are_counted_without_the_encoder(index):
     assert unread(index) == 0
     write(index, {"tests": "The suite runs in two minutes"})
     assert unread(index) == 1
+
+
+def test_it_is_noted_that_all_vectors_are_made(index, tmp_path, monkeypatch):
+    index.make_meanings(lambda done, of: None)
+    monkeypatch.setattr("mimo.index.meanings._NOTED", 3)
+    write(index, {"tests": "The suite runs in two minutes"})
+    with closing(Index.open(tmp_path / ".index", open_embedder())) as again:
+        again.encoder = packaged_encoder
+        again.make_meanings(lambda done, of: None)
+
+    revision = index.totals().revision
+    assert index.meanings.vectors.state().complete == f"{index.file} {revision}"
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):

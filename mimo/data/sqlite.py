@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FILES = ("", "-wal", "-shm", "-journal")
+_LONGEST_LOG = 1_000_000
+"""The size in bytes up to which a write-ahead log is kept: some ten memories."""
 _OF_FUNCTION = "user-defined function raised exception"
 _MISSING = (
     *("no such table", "no such column", "no such index", "no such fts5 table"),
@@ -141,15 +143,15 @@ def connect(
 
 
 def close(path: Path, connections: Iterable[sqlite3.Connection]) -> None:
-    """Closes connections to a database with a write-ahead log, which it keeps for the next process.
+    """Closes connections to a database with a write-ahead log, which it keeps while it is short.
 
     If the last connection can write, SQLite copies the log into the database, and flushes both of
-    them. A connection that can only read does not, so one is closed last. The log is copied once it
-    has 1,000 pages, and flushed before.
+    them. A connection that can only read does not, so one is closed last. The first process that
+    opens the database again reads all of the log, so a long one is copied.
     """
     with ExitStack() as last:
         with suppress(sqlite3.Error, OSError):
-            if path.with_name(f"{path.name}-wal").stat().st_size:
+            if 0 < path.with_name(f"{path.name}-wal").stat().st_size <= _LONGEST_LOG:
                 last.enter_context(closing(connect(path, mode="ro")))
         for connection in connections:
             connection.close()

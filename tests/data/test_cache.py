@@ -68,6 +68,14 @@ class opened_and_closed:  # noqa: N801 - a context manager
         self._cache.close()
 
 
+@pytest.mark.parametrize(("letters", "kept"), [(100, True), (2_000_000, False)])
+def test_a_short_log_is_kept_for_the_next_process(tmp_path: Path, letters: int, kept: bool) -> None:
+    with opened_and_closed(tmp_path) as cache:
+        put(cache, "a" * letters)
+
+    assert any(path.name.endswith("-wal") for path in tmp_path.iterdir()) is kept
+
+
 def test_cache_keeps_what_was_written(folder: Path) -> None:
     assert words(opened(folder)) == ["milk", "tea"]
     assert [path.name for path in folder.glob("words-v3-*.db")] == [SCHEMA.path(folder, "me").name]

@@ -49,10 +49,11 @@ def find(call: Call, reference: str) -> Record:
 
     Raises `AmbiguousId` if several decisions on the topic compete, and `NotFound`.
     """
-    exact = refresh.up_to_date(call).get(reference)
+    index = refresh.up_to_date(call)
+    exact = index.get(reference)
     if exact:
         return exact
-    on_topic = current(call, reference)
+    on_topic = index.current(reference)
     lookup.check_alone(call, reference, on_topic)
     if on_topic:
         return on_topic[0]

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from mimo.errors import Misread
@@ -74,7 +75,7 @@ def open_catalog(
     names, and other memories are not read. `year` is the current one.
     """
     approvals = Approvals()
-    approvals.approves = approves
+    approvals.approves = cache(approves)
     with closing(open_cache(folder, owner, approvals)) as tables:
         if not tables.exists:
             yield None
@@ -200,7 +201,8 @@ class Catalog:
 
     def by_id(self, id: str) -> list[Note]:
         """Returns the approved memory with that id, if there is one."""
-        return self._notes("m.id = ?", 1, (id,))
+        # SQLite would go through all memories in the order of their times.
+        return self._notes("m.id = ?", 1, (id,), by="INDEXED BY memories_id")
 
     def holding(self, term: str, limit: int) -> int:
         """Returns the number of memories, approved or not, that contain a token, up to a limit."""

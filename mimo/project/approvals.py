@@ -144,7 +144,8 @@ class ApprovalDatabase(Database):
 
     def ask(self, query: str, *values: object) -> list[Any]:
         """Returns the rows that a query selects. Raises `StorageFailed`."""
-        with self.reading() as sql:
+        with self._used():  # A statement alone is a transaction.
+            sql = self._connection()
             return sql.execute(query, values).fetchall() if sql else []
 
     def approvals(self, key: str, previous: Approvals) -> Approvals:

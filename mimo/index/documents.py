@@ -313,12 +313,12 @@ def may_cite(*texts: object) -> bool:
 
 
 def name_of(text: str) -> bytes:
-    """Returns the name of a text's vector: 16 bytes of BLAKE2b."""
-    return disk.blake2b(text.encode("utf-8", "surrogatepass"))
+    """Returns the name of a text's vector: 12 bytes of BLAKE2b."""
+    return disk.blake2b(text.encode("utf-8", "surrogatepass"), size=12)
 
 
 def statement_of(memory: Memory) -> bytes:
-    """Returns the hash of a memory's statement, equal for duplicates: 16 bytes of BLAKE2b."""
+    """Returns the hash of a memory's statement, equal for duplicates: 12 bytes of BLAKE2b."""
     return name_of(statement(memory))
 
 

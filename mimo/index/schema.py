@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 23
+FORMAT = 24
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (

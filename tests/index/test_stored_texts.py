@@ -1,11 +1,15 @@
 """Texts, digests and passages come out of the tables as they went in."""
 
 from itertools import pairwise
+from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mimo
+from mimo.index import schema
 from mimo.index.documents import embedded_texts, name_of
 from mimo.index.index import Index
 from mimo.index.rows import from_passages, to_passages
@@ -27,9 +31,16 @@ def test_a_long_text_takes_less_space() -> None:
     assert len(packed(text)) < len(text) / 2
 
 
-def test_a_damaged_text_is_an_error_that_means_damage() -> None:
+@pytest.mark.parametrize("damaged", [b"\xff\xfe" * 40, packed("of workers and queues " * 4)[:-3]])
+def test_a_damaged_text_is_an_error_that_means_damage(damaged: bytes) -> None:
     with pytest.raises(ValueError, match="content"):
-        unpacked(b"\xff\xfe" * 40)
+        unpacked(damaged)
+
+
+def test_texts_of_this_format_are_compressed_by_these_words() -> None:
+    words = (Path(mimo.__file__).parent / "model" / "frequent.txt").read_bytes()
+
+    assert (schema.FORMAT, crc32(words)) == (24, 1927423102)  # Other words need another format.
 
 
 @pytest.mark.parametrize("digest", ["", "ab" * 32, "AB" * 32, f"alone:{'ab' * 32}", "ab cd"])

@@ -51,7 +51,7 @@ _MOST_READ = 500
 _SAMPLE = 64
 """The number of units with a word of which the approved ones are counted."""
 _PROTECTED = (
-    "m.key IN (SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
+    "m.key IN (SELECT key FROM memories WHERE shadowed = 0 AND path = '.mind/MEMORY.md' UNION ALL"
     " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
     f" WHERE importance >= {_IMPORTANT} AND parent IS NULL AND {_APPROVED}"
     f" ORDER BY importance DESC, {newest_first('m')} LIMIT {_MOST_READ}))"
@@ -195,7 +195,7 @@ class Catalog:
 
     def left_out(self, path: str) -> int:
         """Returns the number of memories in a file that are not approved."""
-        query = "SELECT count(*) FROM memories WHERE +shadowed = 0 AND path = ? AND NOT"
+        query = "SELECT count(*) FROM memories WHERE shadowed = 0 AND path = ? AND NOT"
         (count,) = self.sql.execute(f"{query} approved(approval)", (path,)).fetchone()
         return int(count)
 

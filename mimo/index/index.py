@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, cast
 
@@ -15,7 +16,7 @@ from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
 from mimo.data.disk import WAIT_SECONDS
 from mimo.data.sqlite import Connection
 from mimo.errors import Misread, StorageFailed
-from mimo.index import names, rows, schema, selection, tracking
+from mimo.index import names, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
@@ -620,15 +621,14 @@ class Index(Reader):
         state = f"{getattr(sql, 'identity', '')} {sums.revision}"
         if names == () or (names is None and self._vectors.state().complete == state):
             return
-        from mimo.index.documents import document
+        from mimo.index.documents import embedded_texts
 
         needed = tracking.vector_names(sql) if names is None else {*names}
         with suppress(*FAILURES):
             missing = needed - self._vectors.known(needed)
             for keys in portions(tracking.memories_of(sql, missing)):
-                made = map(document, rows.by_key(sql, keys).values())
-                named = (zip(each.unit_vectors, each.unit_texts, strict=True) for each in made)
-                texts = {name: text for pair in named for name, text in pair if name in missing}
+                named = chain.from_iterable(embedded_texts(sql, keys).values())
+                texts = {name: text for name, text in named if name in missing}
                 vectors = self._embedder.encode_many([*texts.values()])
                 self._vectors.put(dict(zip(texts, vectors, strict=True)))
             if names is None:

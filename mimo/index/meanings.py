@@ -19,8 +19,8 @@ from mimo.data.cache import Cache
 from mimo.data.sqlite import Connection
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.index import rows, schema, tracking
-from mimo.index.documents import document, name_of
+from mimo.index import schema, tracking
+from mimo.index.documents import embedded_texts, name_of
 from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.schema import marks, portions
 from mimo.index.selection import memories_near
@@ -188,12 +188,11 @@ class Meanings:
 
     def texts(self, sql: sqlite3.Connection, keys: Sequence[int]) -> list[str]:
         """Returns the texts of the units of memories that have no vector yet, each once."""
-        records = rows.by_key(sql, keys)
-        units = (document(records[key]).unit_texts for key in keys if key in records)
-        return self._without_vector(chain.from_iterable(units))
+        texts = embedded_texts(sql, keys)
+        return self._without_vector(chain.from_iterable(texts[key] for key in keys if key in texts))
 
-    def _without_vector(self, texts: Iterable[str]) -> list[str]:
-        named = {name_of(text): text for text in texts}
+    def _without_vector(self, texts: Iterable[tuple[bytes, str]]) -> list[str]:
+        named = dict(texts)
         made = self.vectors.known(named)
         return [text for name, text in named.items() if name not in made]
 
@@ -235,9 +234,8 @@ class Meanings:
         best = [(match.key, match.unit) for match in ranked if match.key in lacking][:_MOST_READ]
         newest = _in_order(sql, lacking)[:_MOST_READ]
         best = [*((key, 0) for key in newest[:_JUST_ADDED]), *best]
-        records = rows.by_key(sql, [key for key, _ in best])
-        units = [document(records[key]).unit_texts[number] for key, number in best]
-        texts = self._without_vector(units)
+        units = embedded_texts(sql, [key for key, _ in best])
+        texts = self._without_vector([units[key][number] for key, number in best])
         if sum(map(len, texts)) < MOST_CHARACTERS:
             texts = list(dict.fromkeys((*texts, *self.texts(sql, newest))))
         starts = accumulate(map(len, texts), initial=0)

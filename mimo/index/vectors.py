@@ -69,7 +69,7 @@ CREATE TABLE {} (
 """
 SCHEMA = Schema(
     "vectors",
-    1,
+    2,
     f"""
 {_TABLE.format("static")} {_TABLE.format("encoder")}
 CREATE TABLE kinds (
@@ -185,7 +185,7 @@ class Vectors:
         return state.full + state.empty
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
-        """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
+        """Returns those of `names` (hashes of 12 bytes) that have a vector, possibly empty."""
         hashes = set(names)
         if len(hashes) > _MANY:
             return hashes.intersection(name for (name,) in self._select("name", "1"))

@@ -109,6 +109,11 @@ def test_unapproved_texts_are_counted_without_reading_them(filled: Call, monkeyp
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Call):
     finding.listing(filled)
     assert [r.place.path for r in filled.mind.index.ask(survey.citing)] == [".mind/notes.md"]
+    for number in range(40):  # Compressed texts, in some of which the bytes look like a place.
+        saving.store(filled, saving.draft(Kind.FACT, f"The queue of worker {number} is drained."))
+    record = saving.store(filled, saving.draft(Kind.DECISION, "tea", reasoning="see a.py:12"))
+    citing = filled.mind.index.ask(survey.citing)
+    assert {r.memory.id for r in citing} == {"notes", record.memory.id}
 
 
 @pytest.mark.parametrize(

@@ -277,12 +277,15 @@ def _units(
     sql: sqlite3.Connection, memories: Sequence[int] | None = None, *, with_private: bool
 ) -> list[tuple[int, bytes]]:
     """Returns the units of memories, default all, by memory and the name of the vector."""
+    hidden = f"shadowed = 1{'' if with_private else ' OR private = 1'}"
+    if memories is None:  # Reads an index of `units` alone.
+        hidden = f"(SELECT key FROM memories WHERE {hidden})"
+        query = f"SELECT memory, vector FROM units WHERE memory NOT IN {hidden}"
+        return sql.execute(query).fetchall()
     query = (
         "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
-        f" WHERE m.shadowed = 0{'' if with_private else ' AND m.private = 0'}"
+        f" WHERE NOT ({hidden})"
     )
-    if memories is None:
-        return sql.execute(query).fetchall()
     units: list[tuple[int, bytes]] = []
     for some in portions(memories):
         units += sql.execute(f"{query} AND u.memory IN ({marks(some)})", some)

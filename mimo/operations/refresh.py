@@ -111,7 +111,11 @@ def refresh_changed(call: Call, paths: Sequence[str]) -> Refreshed | None:
 
 
 def up_to_date(call: Call) -> Reader:
-    """Returns the index after a refresh."""
+    """Returns the index after a refresh.
+
+    All files are compared, also to show one memory: any other may supersede it, compete with it or
+    have its id, and an edit in place changes nothing but the file itself.
+    """
     refresh(call)
     return call.index
 

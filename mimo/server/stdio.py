@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import anyio
+from anyio.abc import ObjectSendStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -67,7 +68,6 @@ async def serve(app: App, input: int, remainder: bytes = b"") -> signal.Signals 
     None if the client disconnected.
     """
     server = app.server()
-    replies, queued = anyio.create_memory_object_stream[SessionMessage]()
 
     async def finish() -> None:
         app.subscriptions.close()
@@ -75,27 +75,21 @@ async def serve(app: App, input: int, remainder: bytes = b"") -> signal.Signals 
             while lines.unanswered:
                 await anyio.sleep(0.05)
 
-    lines: Any = Lines(input, replies.send, finish, remainder)
+    async def reply(message: SessionMessage) -> None:
+        if ready := lines.ready(message):
+            await outgoing.send(ready)
+            lines.sent(ready)
 
-    async def forward(outgoing: Any) -> None:
-        async with queued:
-            async for reply in queued:
-                if ready := lines.ready(reply):
-                    await outgoing.send(ready)
-                    lines.sent(ready)
-
+    lines: Any = Lines(input, reply, finish, remainder)
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
         async with (
             stdio_server(lines) as (incoming, outgoing),
             app.listing.watching(),
             outgoing,
-            anyio.create_task_group() as forwarding,
-            replies,
         ):
-            forwarding.start_soon(forward, outgoing)
             options = server.create_initialization_options(app.listing.options())
-            await server.run(incoming, replies.clone(), options)
+            await server.run(incoming, Replies(reply), options)
         tasks.cancel_scope.cancel()
     return ended[0] if ended else None
 
@@ -134,6 +128,21 @@ class Batch(NamedTuple):
 
     ids: set[str]
     answers: list[JSONRPCResponse | JSONRPCError]
+
+
+class Replies(ObjectSendStream[SessionMessage]):
+    """The answers of the SDK, which closes this stream but not the output."""
+
+    def __init__(self, reply: Reply) -> None:
+        """Takes the function that sends an answer."""
+        self._reply = reply
+
+    async def send(self, item: SessionMessage) -> None:
+        """Sends an answer."""
+        await self._reply(item)
+
+    async def aclose(self) -> None:
+        """Does nothing."""
 
 
 class Lines:

@@ -4,11 +4,10 @@ import asyncio
 import re
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent import futures
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Semaphore, Thread
 from typing import Any, NamedTuple
 
 import anyio
@@ -167,7 +166,8 @@ class Lines:
         self._batches: list[Batch] = []
         self._messages: list[str] = []
         """The messages of a batch that are not yet taken."""
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = Semaphore(AHEAD)
         self._loop = asyncio.get_running_loop()
         # A daemon thread, because it may still wait for input when the program ends.
         arguments = descriptor, remainder
@@ -195,6 +195,7 @@ class Lines:
         if self._messages:
             return self._messages.pop(0)
         line = await self._queue.get()
+        self._room.release()
         return None if line is None else _repaired(line)
 
     def ready(self, reply: SessionMessage) -> Any:
@@ -256,7 +257,7 @@ class Lines:
                     await self._reply(answers)
 
     def _read(self, descriptor: int, remainder: bytes) -> None:
-        with suppress(_Ended):
+        with suppress(RuntimeError):  # The event loop is closed, because the program ends.
             self._read_lines(descriptor, remainder)
 
     def _read_lines(self, descriptor: int, remainder: bytes) -> None:
@@ -276,17 +277,9 @@ class Lines:
         self._put(None)
 
     def _put(self, line: bytes | None) -> None:
-        """Queues a line. Raises `_Ended` if the program ends and takes no more."""
-        waiting = self._queue.put(line)
-        try:
-            asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
-        except (RuntimeError, futures.CancelledError) as error:
-            waiting.close()
-            raise _Ended from error
-
-
-class _Ended(Exception):
-    """The event loop is closed, because the program ends."""
+        """Queues a line as soon as there is room. Raises `RuntimeError` if the program ends."""
+        self._room.acquire()
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
 
 
 def _repaired(line: bytes) -> str:

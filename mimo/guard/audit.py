@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from mimo.data import append_log, disk, files
@@ -331,7 +331,7 @@ class AuditLog:
     @property
     def head(self) -> Head | None:
         """Returns the last record that this machine wrote; None if it wrote none."""
-        for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
+        for line in reversed(_end(self._heads, _HEAD_TAIL)):
             count, _, tail = line.decode("ascii", "replace").partition(" ")
             digest, _, tail = tail.partition(" ")
             if count.isdigit() and len(digest) == _HEX:
@@ -429,7 +429,7 @@ class AuditLog:
         stamp = disk.stamp(path)
         append_log.append(path, lines, durable=not (stamp and stamp.size))
         # The new head is the last line of a file, which survives a crash.
-        heads, line = self._head_path(), f"{' '.join(map(str, head))}\n".encode()
+        heads, line = self._heads, f"{' '.join(map(str, head))}\n".encode()
         if (stamp := disk.stamp(heads)) and stamp.size > _LARGEST_HEAD:
             files.replace(heads, line, mode=0o600)
         else:
@@ -438,13 +438,15 @@ class AuditLog:
 
     def _state(self, path: Path, key: bytes) -> object:
         """Returns a value that changes if another process writes to the log."""
-        return key, disk.stamp(path), disk.stamp(self._head_path())
+        return key, disk.stamp(path), disk.stamp(self._heads)
 
     def _totals_file(self) -> str:
         """Returns the name of the stored totals; a clone does not know the key and so the name."""
         return f"{files.own_name('metrics', (self.key or b'').hex())}.json"
 
-    def _head_path(self) -> Path:
+    @cached_property
+    def _heads(self) -> Path:
+        """The file with the heads of the log of this project."""
         root = os.fsencode(self._root) if self._root else b""
         return self._home / "heads" / disk.sha256(root).hex()[:32]
 

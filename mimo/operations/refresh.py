@@ -148,7 +148,8 @@ def _differs(call: Call, place: Place) -> bool:
     if call.mind.is_past or place.path == walk.COMMITS:
         return False
     try:
-        data, status = disk.look(call.mind.project.root / place.path, limit=_LARGE, follow=True)
+        path = f"{call.mind.project.root}/{place.path}"
+        data, status = disk.look(path, limit=_LARGE, follow=True)
     except OSError:
         return True
     return status.st_size <= _LARGE and files.digest(data) != place.digest

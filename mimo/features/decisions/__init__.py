@@ -115,7 +115,8 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         other_links = [link for link in draft.links if link.type != SUPERSEDES]
         olds: tuple[Record, ...] = ()
         if draft.topic and not keep:
-            refresh.refresh_roughly(call)
+            # A document that was added elsewhere may be on the topic, too.
+            (refresh.refresh if call.mind.store.include else refresh.refresh_roughly)(call)
             olds = call.index.current(draft.topic, unapproved=True)
             if refresh.reread(call, olds):
                 olds = call.index.current(draft.topic, unapproved=True)

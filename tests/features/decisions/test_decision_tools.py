@@ -111,3 +111,13 @@ def test_a_decision_to_which_an_editor_gave_another_topic_is_not_superseded(call
     path.write_text(path.read_text("utf-8").replace("topic: login", "topic: other"), "utf-8")
 
     assert decision(call, "login", "Use cookies", "Simple").supersedes == ()
+
+
+def test_a_decision_supersedes_a_new_document_on_its_topic(call: Call) -> None:
+    call.mind.store.include = ("docs/*.md",)
+    decision(call, "logs", "Log as JSON", "Machines read them")
+    path = call.mind.project.root / "docs" / "login.md"
+    path.parent.mkdir()
+    path.write_text("---\ntype: decision\ntopic: login\n---\nUse JWT\n", encoding="utf-8")
+
+    assert decision(call, "login", "Use cookies", "Simple").supersedes == ("docs.login",)

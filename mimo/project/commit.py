@@ -110,10 +110,8 @@ def under_way(root: Path) -> str:
         if os.path.lexists(folder / name):
             return command
     # If the user committed a conflict, git only has the list of the commits that are left.
-    with suppress(OSError, ValueError):
-        todo = disk.first_line(folder / "sequencer" / "todo")
-        return "revert" if todo.startswith("revert ") else "cherry-pick"
-    return ""
+    todo = disk.first_line(folder / "sequencer" / "todo")
+    return todo and ("revert" if todo.startswith("revert ") else "cherry-pick")
 
 
 def _ways_out(command: str) -> str:

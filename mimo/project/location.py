@@ -91,10 +91,7 @@ def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
 
 def _pointer(file: Path, prefix: str = "") -> Path | None:
     """Returns the path in one of git's files; it may be relative to the file's folder."""
-    try:
-        line = disk.first_line(file)
-    except (OSError, ValueError):
-        return None
+    line = disk.first_line(file)
     if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
         return None
     return (file.parent / line.removeprefix(prefix).strip()).resolve()

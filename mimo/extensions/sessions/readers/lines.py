@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from mimo.api import DataError, NamedTuple, disk, loads
+from mimo.api import NamedTuple, disk, loads_or_none
 from mimo.extensions.sessions.model import Source, Unavailable
 
 LONGEST_LINE = 8_000_000
@@ -205,10 +205,7 @@ def mapping(data: Any, syntax: Literal["json", "yaml"] = "json") -> Mapping[str,
     content = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     if not isinstance(content, str):
         return None
-    try:
-        value = loads(content, syntax)
-    except (DataError, ValueError):
-        return None
+    value = loads_or_none(content, syntax)
     return value if isinstance(value, dict) else None
 
 
@@ -218,10 +215,7 @@ def read_json(source: Source) -> Any:
         raise OSError(f"larger than {LARGEST_FILE:,} bytes")
     with opened(source.path) as file:
         data = file.read(LARGEST_FILE + 1)
-    try:
-        return loads(data)
-    except (DataError, ValueError):
-        return None
+    return loads_or_none(data)
 
 
 def small(path: Path, limit: int = 1 << 20, *, follow: bool = False) -> bytes:

@@ -145,10 +145,10 @@ class Meanings:
         query = self.encoder.encode(text)
         if not query:
             return None
-        if (lacking := self._lacking_vectors(sql)) and by_words:
+        lacking, state = self._lacking_vectors(sql)
+        if lacking and by_words:
             self._catch_up(sql, lacking, by_words())
-            lacking = self._lacking_vectors(sql)
-        state = self.vectors.state()
+            lacking, state = self._lacking_vectors(sql)
         if state.full <= READABLE * state.empty:
             return None
         nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
@@ -175,7 +175,7 @@ class Meanings:
 
     def missing(self, sql: sqlite3.Connection) -> list[int]:
         """Returns the keys of the memories that lack vectors: own ones first, newest first."""
-        return _in_order(sql, self._lacking_vectors(sql))
+        return _in_order(sql, self._lacking_vectors(sql)[0])
 
     def missing_names(self, sql: sqlite3.Connection) -> list[bytes]:
         """Returns the names of the vectors that are not made yet."""
@@ -196,8 +196,8 @@ class Meanings:
         made = self.vectors.known(named)
         return [text for name, text in named.items() if name not in made]
 
-    def _lacking_vectors(self, sql: sqlite3.Connection) -> Mapping[int, int]:
-        """Returns the memories that lack vectors, with the number of their units without one.
+    def _lacking_vectors(self, sql: sqlite3.Connection) -> tuple[Mapping[int, int], State]:
+        """Returns the memories that lack vectors, with how many each lacks, and the vectors' state.
 
         Only memories that changed or lacked vectors since the last time are looked up, also of
         another process if no vector was missing then.
@@ -209,7 +209,7 @@ class Meanings:
         changed, previous = None, self._checked
         if previous and previous[1].epoch == state.epoch:
             if (previous[0], previous[1].newest) == (revision, state.newest):
-                return self._lacking
+                return self._lacking, state
             changed = tracking.changed_since(sql, previous[0])
         among = None if changed is None else list({*changed, *self._lacking})
         units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
@@ -219,7 +219,7 @@ class Meanings:
         if not self._lacking and self._looked_up > _NOTED and identity:
             self._looked_up = 0
             self.vectors.note_complete(f"{identity} {revision}")
-        return self._lacking
+        return self._lacking, state
 
     def _catch_up(
         self,

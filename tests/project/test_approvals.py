@@ -686,6 +686,20 @@ def test_a_row_without_a_project_has_no_approvals():
     assert not Approvals("").has("no digest", APPROVED)
 
 
+def test_while_a_text_is_looked_up_another_thread_finds_it_approved_too():
+    name, seen = bytes.fromhex(MANY[0]), list[bool]()
+
+    def rows():
+        if not seen:
+            seen.append(False)  # Until another thread has asked.
+            seen[0] = current.has(MANY[0], APPROVED)
+        yield name, APPROVED
+
+    current = Approvals("", ask=lambda *_: rows())
+    assert current.has(MANY[0], APPROVED)
+    assert seen == [True]
+
+
 def test_a_text_is_looked_up_once_with_others_also_if_none_of_them_is_approved(home, root):
     Trust(home, root).approve(MANY[:1])
     current, queries = Trust(home, root), list[str]()

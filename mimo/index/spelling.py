@@ -69,7 +69,8 @@ def nearest(
     for term in tried:
         clause = f"WHERE m.key IN ({holding}) AND {where} LIMIT {_READ // len(tried)}"
         some = rows.select(sql, clause, (f'"{term}"', *values))
-        (units,) = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+        counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+        (units,) = counted or (0,)  # Its last memory may be gone since `tokens` were read.
         text = "\n".join(f"{each.memory.heading}\n{each.memory.text}" for each in some)
         for each in dict.fromkeys(compiled(r"[^\W\d_]+").findall(text)):
             is_far = abs(len(each) - len(typed)) > limit

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mimo.data.disk import Stamp
-from mimo.index import selection
+from mimo.index import selection, spelling
 from mimo.index.catalog import Catalog
 from mimo.index.index import Index
 from mimo.index.rows import Change
@@ -223,6 +223,17 @@ MATCHING = {
     "PLAN": (),
     "": (),
 }
+
+
+def test_a_word_whose_last_memory_was_just_removed_is_no_longer_near(
+    index: Index, change_of: Make
+) -> None:
+    index.apply([change_of("gone", content="zebras"), change_of("left", content="zebus")], now_ns=1)
+    tokens = index.cached(spelling.terms)
+    index.apply([Change(path=change_of("gone").path, stamp=None)], now_ns=2)
+
+    near = index.ask(spelling.nearest, tokens, "zebrs", Filter())
+    assert [word for *_, word in near] == ["zebus"]
 
 
 @pytest.mark.parametrize(("abbreviation", "expected"), MATCHING.items())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from mimo.data import disk
+from mimo.errors import Misread
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.schema import marks
@@ -326,7 +327,10 @@ def statement_of(memory: Memory) -> bytes:
 def embedded_texts(
     sql: sqlite3.Connection, keys: Sequence[int]
 ) -> dict[int, list[tuple[bytes, str]]]:
-    """Returns, by key of a memory, the name of each unit's vector and the embedded text."""
+    """Returns, by key of a memory, the name of each unit's vector and the embedded text.
+
+    Raises `Misread` for another text than was written: its vector would outlast this index.
+    """
     spans: dict[int, list[tuple[int, int, bytes]]] = {key: [] for key in keys}
     query = "SELECT memory, start, length, vector FROM units WHERE memory"
     for key, *span in sql.execute(f"{query} IN ({marks(keys)}) ORDER BY key", keys):
@@ -335,8 +339,9 @@ def embedded_texts(
     for key, record in rows.by_key(sql, keys).items():
         text = record.memory.text
         parts = [text[start : start + length] for start, length, _ in spans[key]]
-        names = [name for *_, name in spans[key]]
-        texts[key] = list(zip(names, _embedded(record.memory, parts), strict=True))
+        texts[key] = [(name_of(text), text) for text in _embedded(record.memory, parts)]
+        if [name for *_, name in spans[key]] != [name for name, _ in texts[key]]:
+            raise Misread("units")
     return texts
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mimo
+from mimo.errors import Misread
 from mimo.index import schema
 from mimo.index.documents import embedded_texts, name_of
 from mimo.index.index import Index
@@ -98,3 +99,13 @@ def test_the_embedded_texts_of_stored_units_are_those_that_their_vectors_are_nam
     assert sum(map(len, texts.values())) == index.totals().units > 2 * len(changes)
     for units in texts.values():
         assert [name_of(text) for _, text in units] == [name for name, _ in units]
+
+
+def test_no_vector_is_named_for_a_text_whose_place_is_damaged(
+    index: Index, change_of: Make
+) -> None:
+    index.apply([change_of("words", "The queue of workers is drained.")], now_ns=0)
+
+    with index.reading() as sql, pytest.raises(Misread, match="units"):
+        sql.execute("UPDATE units SET start = 4")
+        embedded_texts(sql, [1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
+from sys import getsizeof
 
 from mimo.data.disk import Stamp
 from mimo.errors import Misread
@@ -197,6 +198,8 @@ def none_is(_: Sequence[Change]) -> frozenset[str]:
 
 MOST_KEPT = 2_000
 """The number of memories that are kept as they were last read: some 6 MB."""
+LONGEST_KEPT = 4_000
+"""The size in bytes up to which they are kept: in the index, where their texts are compressed."""
 
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
 
@@ -247,13 +250,18 @@ def row(record: Record) -> tuple[Any, ...]:
     return (*values, checksum(values))
 
 
-@lru_cache(maxsize=MOST_KEPT)
 def record(values: tuple[Any, ...], *, has_checksum: bool = True) -> Record:
     """Returns the record with these values of `COLUMNS`; further values are ignored.
 
     Servers read the same ones again and again. Raises `Misread` if a value differs from what was
     written.
     """
+    is_short = getsizeof(values[15]) + getsizeof(values[16]) <= LONGEST_KEPT
+    return (_record if is_short else _record.__wrapped__)(values, has_checksum)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _record(values: tuple[Any, ...], has_checksum: bool) -> Record:
     if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")
     rest = {} if values[15] == "{}" else from_json(values[15])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from mimo.index import rows, schema, selection
 from mimo.index.embedding import Embedder, is_elsewhere
-from mimo.index.rows import MOST_KEPT, Newer
+from mimo.index.rows import LONGEST_KEPT, MOST_KEPT, Newer
 from mimo.index.schema import Totals, from_sql, marks, unpacked
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, stored_of
 from mimo.index.vectors import Vectors
@@ -116,7 +117,12 @@ class Tables:
             list(units),
         ):
             units[unit[-1]].append(unit)
-        return {row[0]: _stored(row, *units[row[0]]) for row in selected}
+        stored = {}
+        for row in selected:
+            parts = units[row[0]]
+            is_long = sum(getsizeof(tokens) for tokens, *_ in parts) > LONGEST_KEPT
+            stored[row[0]] = (_stored.__wrapped__ if is_long else _stored)(row, *parts)
+        return stored
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""

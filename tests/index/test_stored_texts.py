@@ -106,6 +106,7 @@ def test_no_vector_is_named_for_a_text_whose_place_is_damaged(
 ) -> None:
     index.apply([change_of("words", "The queue of workers is drained.")], now_ns=0)
 
-    with index.reading() as sql, pytest.raises(Misread, match="units"):
+    with index.reading() as sql:
         sql.execute("UPDATE units SET start = 4")
-        embedded_texts(sql, [1])
+        with pytest.raises(Misread, match="units"):
+            embedded_texts(sql, [1])

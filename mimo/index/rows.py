@@ -250,18 +250,13 @@ def row(record: Record) -> tuple[Any, ...]:
     return (*values, checksum(values))
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def record(values: tuple[Any, ...], *, has_checksum: bool = True) -> Record:
     """Returns the record with these values of `COLUMNS`; further values are ignored.
 
     Servers read the same ones again and again. Raises `Misread` if a value differs from what was
     written.
     """
-    is_short = getsizeof(values[15]) + getsizeof(values[16]) <= LONGEST_KEPT
-    return (_record if is_short else _record.__wrapped__)(values, has_checksum)
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _record(values: tuple[Any, ...], has_checksum: bool) -> Record:
     if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")
     rest = {} if values[15] == "{}" else from_json(values[15])
@@ -295,6 +290,12 @@ def _record(values: tuple[Any, ...], has_checksum: bool) -> Record:
         approval=from_digest(values[17]),
     )
     return Record(memory=memory, place=place, parent=values[13], position=values[14])
+
+
+def reader(values: tuple[Any, ...]) -> Callable[..., Record]:
+    """Returns `record` for a row; one of a long memory is read without keeping it."""
+    is_short = getsizeof(values[15]) + getsizeof(values[16]) <= LONGEST_KEPT
+    return record if is_short else record.__wrapped__
 
 
 def to_passages(passages: Sequence[str], units: Sequence[str]) -> str | None:
@@ -345,7 +346,7 @@ def newest_first(record: Record) -> tuple[int, str, int, str]:
 def select(connection: sqlite3.Connection, clause: str, values: Sequence[Any] = ()) -> list[Record]:
     """Returns the records of `SELECT … FROM memories m` continued by `clause`."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {clause}", values)
-    return [record(row) for row in rows]
+    return [reader(row)(row) for row in rows]
 
 
 def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
@@ -353,7 +354,7 @@ def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Rec
     selected = connection.execute(
         f"SELECT {COLUMNS}, key FROM memories WHERE key IN ({marks(keys)})", keys
     )
-    return {values[-1]: record(values) for values in selected}
+    return {values[-1]: reader(values)(values) for values in selected}
 
 
 def _other_fields(memory: Memory) -> dict[str, Any]:

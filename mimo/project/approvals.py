@@ -325,8 +325,9 @@ class Approvals:
             else:
                 which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
                 rows = self._ask(f"{_STATES} {which}", self.id, *names)
-                found = {name: tuple(states.split(",")) for name, states in rows}
-                self._states |= dict.fromkeys(names, ()) | found  # At once: other threads read it.
+                self._states |= dict.fromkeys(names, ()) | {  # At once: other threads read it.
+                    name: tuple(states.split(",")) for name, states in rows
+                }
         if states in self._texts:
             return name in self._texts[states]
         return any(state in states for state in self._states[name])

@@ -250,7 +250,8 @@ def served(
                 sessions.append(Session(tool))
         except (SystemExit, OSError, KeyError) as error:
             print(f"{tool.name}: its server failed: {error!r}", flush=True)
-    put(by_words[:10], sessions)  # The first searches of a server read what the others find ready.
+    # The first searches of a server load its models, also that of other languages than English.
+    put([*by_words[:10], Question("welche Datenbank?", frozenset())], sessions)
     put(questions, sessions)
     for session in sessions:
         yield from session.figures()

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     _T = TypeVar("_T")
     _P = ParamSpec("_P")
 
-_JOURNAL_BYTES = 8_000_000
-
 _SUSPECT = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -305,7 +303,7 @@ class Cache:
     def _set_up(self, connection: Connection) -> None:
         """Prepares a connection. Raises `sqlite3.DatabaseError`, and `Misread` without a mark."""
         connection.execute("PRAGMA cell_size_check = ON")
-        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {sqlite.SHORT_LOG}")
         (identity,) = connection.execute("SELECT identity FROM cache").fetchone() or (None,)
         if not isinstance(identity, str):
             raise Misread("it has no identity")
@@ -362,8 +360,7 @@ class Cache:
             match = pattern.fullmatch(path.name)
             if match is None or (match[3] and int(match[2]) > self._schema.number):
                 continue
-            with suppress(OSError):
-                path.unlink()
+            disk.discard(path)
             rmtree(path, ignore_errors=True)  # Only if it is a folder.
 
     def _inode(self) -> int | None:

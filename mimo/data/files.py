@@ -193,6 +193,14 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         disk.flush_folder(path.parent)
 
 
+def ensure(path: Path, data: bytes, *, mode: int = 0o666) -> bool:
+    """Creates a file as `write_new` does, unless the name is taken; returns whether it did."""
+    with suppress(Conflict):
+        write_new(path, data, mode=mode)
+        return True
+    return False
+
+
 def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
     """Creates many files as `write_new` does, and returns those whose names were taken.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, cast
 
@@ -15,7 +16,7 @@ from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
 from mimo.data.disk import WAIT_SECONDS
 from mimo.data.sqlite import Connection
 from mimo.errors import Misread, StorageFailed
-from mimo.index import names, rows, schema, selection, tracking
+from mimo.index import names, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
@@ -382,6 +383,8 @@ class Index(Reader):
         from mimo.index.search import search
         from mimo.index.tables import Tables
 
+        # SQLite would keep 2 MB, and read and check most pages again in each search.
+        sql.execute("PRAGMA cache_size = -16000")
         # For another file, this forgets what it knows of the encoder's vectors.
         caches, revision = self.caches_of(sql), schema.totals(sql).revision
         counts = caches.counts
@@ -508,8 +511,8 @@ class Index(Reader):
         if self._folder:
             from shutil import rmtree
 
-            with suppress(FileNotFoundError):
-                rmtree(self._folder / "past")
+            if (past := self._folder / "past").exists():
+                rmtree(past)
 
     def write(
         self,
@@ -576,6 +579,7 @@ class Index(Reader):
                 with suppress(StorageFailed):  # Another process writes; the next ones remove them.
                     self._vectors.clear()
             self._limit_unused(self.meanings.vectors, self.totals().units)
+            self.count_missing_meanings()  # Notes that there are all.
         return len(keys)
 
     @contextmanager
@@ -617,15 +621,14 @@ class Index(Reader):
         state = f"{getattr(sql, 'identity', '')} {sums.revision}"
         if names == () or (names is None and self._vectors.state().complete == state):
             return
-        from mimo.index.documents import document
+        from mimo.index.documents import embedded_texts
 
         needed = tracking.vector_names(sql) if names is None else {*names}
         with suppress(*FAILURES):
             missing = needed - self._vectors.known(needed)
             for keys in portions(tracking.memories_of(sql, missing)):
-                made = map(document, rows.by_key(sql, keys).values())
-                named = (zip(each.unit_vectors, each.unit_texts, strict=True) for each in made)
-                texts = {name: text for pair in named for name, text in pair if name in missing}
+                named = chain.from_iterable(embedded_texts(sql, keys).values())
+                texts = {name: text for name, text in named if name in missing}
                 vectors = self._embedder.encode_many([*texts.values()])
                 self._vectors.put(dict(zip(texts, vectors, strict=True)))
             if names is None:

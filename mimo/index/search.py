@@ -429,8 +429,8 @@ class Candidates:
             )
             for part in parts
         }
-        for key in list(listed):
-            listed |= dict.fromkeys(near for near in beside.get(key, ()) if around.get(near, True))
+        for key in [key for key in listed if key in beside]:
+            listed |= dict.fromkeys(near for near in beside[key] if around.get(near, True))
         parents = source.parents(parts) if parts else {}
         of = {key: stored.candidate for key, stored in self._stored.items()}
         for key, places in beside.items():

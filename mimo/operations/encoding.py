@@ -98,8 +98,13 @@ def _fetch(call: Call) -> None:
 def is_strained(batteries: Path = _BATTERIES) -> bool:
     """Returns True on battery (as Linux states it), or if threads wait for a processor."""
     with suppress(OSError, AttributeError):  # Windows has no average, a machine no battery.
-        states = [path.read_text("ascii").strip() for path in batteries.glob("*/status")]
-        return "Discharging" in states or os.getloadavg()[0] > (os.cpu_count() or 1)
+        if os.getloadavg()[0] > (os.cpu_count() or 1):
+            return True
+        # The battery of a mouse has the scope `Device`.
+        scopes = [path for path in batteries.glob("*/scope") if "Device" in path.read_text("ascii")]
+        of_devices = {path.parent for path in scopes}
+        states = [path for path in batteries.glob("*/status") if path.parent not in of_devices]
+        return any("Discharging" in path.read_text("ascii") for path in states)
     return False
 
 

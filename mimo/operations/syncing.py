@@ -264,8 +264,8 @@ def commit_later(call: Call) -> None:
     with suppress(MindError, OSError):
         root = call.mind.project.root
         path = scheduled_file(root)
-        with suppress(FileNotFoundError):
-            if 0 <= time.time() - path.lstat().st_mtime < _LOST_SECONDS:
+        if stamp := disk.stamp(path):
+            if 0 <= time.time() - stamp.mtime_ns / 1e9 < _LOST_SECONDS:
                 return
             files.remove(path)
         files.write_new(path, b"")
@@ -394,10 +394,6 @@ def ignored(root: Path) -> str | None:
     if not git.is_inside(root):
         return None
     try:
-        git.check_rules(root)
-    except Invalid as error:
-        return error.message
-    with suppress(Invalid):
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
         listed = os.fsdecode(git.run(root, *words).stdout).split("\0")
         paths = [path for path in listed if has_memories(path) or _is_apart(path)]
@@ -410,7 +406,8 @@ def ignored(root: Path) -> str | None:
         return (
             f"git ignores files of the memory, so they are not shared: {commits.some(paths)}{note}"
         )
-    return None
+    except Invalid as error:  # Only the error for a file of ignore rules has a path.
+        return error.message if "path" in error.details else None
 
 
 def _is_apart(path: str) -> bool:

@@ -100,8 +100,10 @@ _PROJECT = (
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
     " FROM project WHERE key = ?"
 )
-_TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
+_HAS = "SELECT digest FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
+_TEXTS = _HAS.replace("digest", "DISTINCT lower(hex(digest))")
+_STATES = "SELECT digest, group_concat(state) FROM approval WHERE project = ?"
 _ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
 _IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
 _RETIRE = (
@@ -109,10 +111,12 @@ _RETIRE = (
     f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
 """Retires a text, unless another file has it."""
-_ROWS_A_LOOKUP = 40
-"""So many rows are read in the time of one lookup."""
+_PAGES_A_LOOKUP = 3
+"""So many pages of the database are read in the time of one lookup."""
 _FEW_LOOKUPS = 50
-"""So many are made before the rows are counted."""
+"""So many are made before the pages are counted."""
+_MANY = 500
+"""The number of texts from which all are read."""
 NO_PATHS: Mapping[str, str] = {}
 _NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
 """The start of the first line of `approved` if it names a sorted list by 32 random digits."""
@@ -140,7 +144,8 @@ class ApprovalDatabase(Database):
 
     def ask(self, query: str, *values: object) -> list[Any]:
         """Returns the rows that a query selects. Raises `StorageFailed`."""
-        with self.reading() as sql:
+        with self._used():  # A statement alone is a transaction.
+            sql = self._connection()
             return sql.execute(query, values).fetchall() if sql else []
 
     def approvals(self, key: str, previous: Approvals) -> Approvals:
@@ -296,35 +301,39 @@ class Approvals:
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._lookups, self._most = 0, _FEW_LOOKUPS
-        self._texts: dict[bytes, tuple[str, ...]] | None = None
+        self._states: dict[bytes, tuple[str, ...]] = {}
+        self._texts: dict[str, set[bytes]] = {}
 
-    def states(self, digest: str) -> Collection[str]:
-        """Returns the states of a text. Raises `StorageFailed`.
+    def has(self, digest: str, states: str, others: Collection[str] = ()) -> bool:
+        """Returns whether a text has one of some states, in a list with commas.
 
-        After so many lookups that reading all rows would have taken less time, all are read.
+        If it has to be looked up, so are `others`. After so many lookups that reading all rows
+        would have taken less time, all are read. Raises `StorageFailed`.
         """
-        try:
-            name = bytes.fromhex(digest)
-        except ValueError:
-            return ()
-        if self._texts is None:
+        is_digest = compiled("(?:[0-9a-f]{2})+").fullmatch
+        if not is_digest(digest):
+            return False
+        name = bytes.fromhex(digest)
+        if name not in self._states and states not in self._texts:
+            names = [name, *map(bytes.fromhex, filter(is_digest, {*others} - {digest}))]
             self._lookups += 1
             if self._lookups == _FEW_LOOKUPS:
-                query = "SELECT count(*) FROM approval WHERE project = ?"
-                for (rows,) in self._ask(query, self.id):
-                    self._most = rows // _ROWS_A_LOOKUP
-            if self._lookups <= max(self._most, _FEW_LOOKUPS):
-                query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
-                return tuple(chain.from_iterable(self._ask(query, self.id, name)))
-            self._texts = self._all()
-        return self._texts.get(name, ())
+                for (pages,) in self._ask("PRAGMA page_count"):
+                    self._most = max(self._most, pages // _PAGES_A_LOOKUP)
+            if len(names) > _MANY or self._lookups > self._most:
+                self._texts[states] = {name for (name,) in self._ask(_HAS, self.id, states)}
+            else:
+                which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
+                rows = self._ask(f"{_STATES} {which}", self.id, *names)
+                self._states |= dict.fromkeys(names, ())
+                self._states |= {name: tuple(states.split(",")) for name, states in rows}
+        if states in self._texts:
+            return name in self._texts[states]
+        return any(state in states for state in self._states[name])
 
-    def _all(self) -> dict[bytes, tuple[str, ...]]:
-        """Returns the states of all texts; equal ones share a tuple."""
-        query = "SELECT digest, group_concat(state) FROM approval WHERE project = ? GROUP BY digest"
-        rows = self._ask(query, self.id)
-        shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
-        return {digest: shared[states] for digest, states in rows}
+    def expect_all(self) -> None:
+        """Lets the next lookup read all rows, since most texts will be looked up."""
+        self._lookups = max(self._lookups, self._most)
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

@@ -73,6 +73,16 @@ def test_cache_keeps_what_was_written(folder: Path) -> None:
     assert [path.name for path in folder.glob("words-v3-*.db")] == [SCHEMA.path(folder, "me").name]
 
 
+@pytest.mark.parametrize(("written", "stays"), [(100, True), (400_000, False)])
+def test_last_process_leaves_a_short_log_and_no_long_one(
+    folder: Path, written: int, stays: bool
+) -> None:
+    with opened_and_closed(folder) as cache:
+        put(cache, "tea" * written)
+    assert files_of(SCHEMA.path(folder, "me"))[1].exists() is stays
+    assert len(words(opened(folder))) == 3
+
+
 def test_cache_in_memory_has_no_file() -> None:
     cache = opened(None)
     put(cache, "tea")

@@ -6,6 +6,7 @@ import pytest
 
 from mimo.data.disk import Stamp
 from mimo.index import selection
+from mimo.index.catalog import Catalog
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import (
@@ -178,6 +179,17 @@ def test_a_filter_is_looked_up_in_a_database_index(
 
     assert detail.startswith("SEARCH m USING INDEX")
     assert column in detail
+
+
+def test_hooks_look_a_memory_up_by_its_id(index: Index) -> None:
+    asked: list[str] = []
+    with index._tables.reading() as sql:
+        sql.set_trace_callback(asked.append)
+        Catalog(sql).by_id("a")
+        sql.set_trace_callback(None)
+        plan = sql.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
+
+    assert "memories_id (id=?" in plan[0][-1]
 
 
 def test_lists_are_sorted_and_paged(index: Index, change_of: Make) -> None:

@@ -1,6 +1,10 @@
 """The encoder's vectors find what words miss, and are made when there is time."""
 
+import signal
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -172,6 +176,18 @@ def test_unread_memories_are_counted_without_the_encoder(index):
     assert unread(index) == 1
 
 
+def test_it_is_noted_that_all_vectors_are_made(index, tmp_path, monkeypatch):
+    index.make_meanings(lambda done, of: None)
+    monkeypatch.setattr("mimo.index.meanings._NOTED", 3)
+    write(index, {"tests": "The suite runs in two minutes"})
+    with closing(Index.open(tmp_path / ".index", open_embedder())) as again:
+        again.encoder = packaged_encoder
+        again.make_meanings(lambda done, of: None)
+
+    revision = index.totals().revision
+    assert index.meanings.vectors.state().complete == f"{index.file} {revision}"
+
+
 def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
     monkeypatch.setattr("mimo.index.index._MEANINGS_BATCH", 1)
     reported = []
@@ -187,6 +203,29 @@ def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
     total = reported[0][1]
     assert reported == [(0, total), (1, total)]
     assert index.make_meanings(lambda done, of: None) == total - 1
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+import mimo.index.index as module
+from mimo.index.embedding.encoder import packaged_encoder
+
+module._MEANINGS_BATCH = 2
+index = module.Index.open(Path(sys.argv[1]), None)
+index.encoder = packaged_encoder
+index.make_meanings(lambda done, of: done < 4 or os.kill(os.getpid(), 9))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_process_that_is_killed_leaves_the_vectors_that_it_made(index, tmp_path):
+    folder = tmp_path / ".index"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert unread(index) == 1
+    assert index.make_meanings(lambda done, of: None) == 1
 
 
 def test_vectors_survive_the_process(index, tmp_path):

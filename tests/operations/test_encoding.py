@@ -198,18 +198,41 @@ def test_many_new_memories_are_noted(filled: Call, added: int, is_noted: bool) -
 
 
 @pytest.mark.parametrize(
-    ("state", "load", "is_strained"),
-    [("Charging", 0.1, False), ("Discharging", 0.1, True), ("Full", 99.0, True), ("", 0.1, False)],
+    ("state", "scope", "load", "is_strained"),
+    [
+        ("Charging", "System", 0.1, False),
+        ("Discharging", "System", 0.1, True),
+        ("Discharging", "Device", 0.1, False),
+        ("Full", "System", 99.0, True),
+        ("", "", 0.1, False),
+        ("", "", 99.0, True),
+    ],
 )
 def test_a_machine_on_battery_or_with_much_work_is_strained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, load: float, is_strained: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    scope: str,
+    load: float,
+    is_strained: bool,
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
     if state:
         (tmp_path / "BAT0").mkdir()
         (tmp_path / "BAT0" / "status").write_text(f"{state}\n")
+        (tmp_path / "BAT0" / "scope").write_text(f"{scope}\n")
 
     assert encoding.is_strained(tmp_path) is is_strained
+
+
+def test_a_battery_that_can_not_be_read_hides_no_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
+    (tmp_path / "BAT0" / "status").mkdir(parents=True)
+
+    assert encoding.is_strained(tmp_path)
+    assert encoding.is_strained(tmp_path / "missing")
 
 
 def test_a_thread_rests_nine_times_as_long_on_a_strained_machine(

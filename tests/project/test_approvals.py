@@ -23,7 +23,7 @@ from mimo.data.disk import blake2b
 from mimo.errors import StorageFailed
 from mimo.memory.approval import approval_of
 from mimo.project import approvals
-from mimo.project.approvals import ApprovalDatabase, Approvals
+from mimo.project.approvals import APPROVED, ApprovalDatabase, Approvals
 from mimo.project.location import GitAnswers
 from mimo.project.memories import approvals_of
 from mimo.project.trust import Trust
@@ -205,11 +205,14 @@ def test_many_lookups_read_all_texts_once_and_few_read_only_what_they_ask_for(ho
         queries.clear()
         assert check(texts[3])
         assert not check(digest("other"))
-        assert sum("digest = ?" in query for query in queries) == 2
-        assert all(map(check, texts * 2))
+        assert sum("digest IN" in query for query in queries) == 2
         assert not check(digest("other"))
-    assert sum("GROUP BY digest" in query for query in queries) == 1
-    assert sum("digest = ?" in query for query in queries) <= max(50, number // 40)
+        assert current.checker(texts[4:50]) is check
+        assert all(map(check, texts[3:50]))
+        assert sum("digest IN" in query for query in queries) == 3
+        assert all(map(check, texts * 2))
+    assert sum(query.endswith("state)") for query in queries) == 1
+    assert sum("digest IN" in query for query in queries) <= max(50, number // 40)
 
 
 def test_a_project_that_becomes_a_repository_keeps_its_place_if_its_new_one_has_approvals(
@@ -678,6 +681,23 @@ def test_threads_approve_and_look_up_at_once(home, root):
 
 
 def test_a_row_without_a_project_has_no_approvals():
-    assert not Approvals("").states(MANY[0])
-    assert not Approvals("").states("")
-    assert not Approvals("").states("no digest")
+    assert not Approvals("").has(MANY[0], APPROVED)
+    assert not Approvals("").has("", APPROVED)
+    assert not Approvals("").has("no digest", APPROVED)
+
+
+def test_a_text_is_looked_up_once_with_others_also_if_none_of_them_is_approved(home, root):
+    Trust(home, root).approve(MANY[:1])
+    current, queries = Trust(home, root), list[str]()
+    ask = ApprovalDatabase.ask
+
+    def asking(self, query, *values):
+        queries.append(query)
+        return ask(self, query, *values)
+
+    with patch.object(ApprovalDatabase, "ask", asking):
+        check = current.checker([*MANY[:5], "no digest", ""])
+        assert [name for name in [*MANY[:5], "no digest", ""] if check(name)] == MANY[:1]
+        assert not current.trusted(*MANY[:5])
+        assert not check("neither")
+    assert [query.count("?") - 1 for query in queries if "digest IN" in query] == [5]

@@ -110,14 +110,15 @@ def _is_lines(content: str) -> bool:
     head, _, tail = content.lstrip("\ufeff \t\r\n").partition("\n")
     if not tail.strip() or _first_object(content) is None:
         return False
+    # If not, the first line is broken, or the text is a single object on several lines.
+    return _is_json(head) or not _is_json(content)
+
+
+def _is_json(text: str) -> bool:
     with suppress(DataError):
-        loads(head)
+        loads(text)
         return True
-    # The first line is broken, or the text is a single object on several lines.
-    with suppress(DataError):
-        loads(content)
-        return False
-    return True
+    return False
 
 
 def _first_object(content: str) -> Mapping[str, Any] | None:

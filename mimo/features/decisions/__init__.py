@@ -49,10 +49,11 @@ def find(call: Call, reference: str) -> Record:
 
     Raises `AmbiguousId` if several decisions on the topic compete, and `NotFound`.
     """
-    exact = refresh.up_to_date(call).get(reference)
+    index = refresh.up_to_date(call)
+    exact = index.get(reference)
     if exact:
         return exact
-    on_topic = current(call, reference)
+    on_topic = index.current(reference)
     lookup.check_alone(call, reference, on_topic)
     if on_topic:
         return on_topic[0]
@@ -114,7 +115,11 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         other_links = [link for link in draft.links if link.type != SUPERSEDES]
         olds: tuple[Record, ...] = ()
         if draft.topic and not keep:
-            olds = refresh.up_to_date(call).current(draft.topic, unapproved=True)
+            # A document that was added elsewhere may be on the topic, too.
+            (refresh.refresh if call.mind.store.include else refresh.refresh_roughly)(call)
+            olds = call.index.current(draft.topic, unapproved=True)
+            if refresh.reread(call, olds):
+                olds = call.index.current(draft.topic, unapproved=True)
         for old in olds:
             id = old.memory.id
             reason: str | None = None
@@ -133,7 +138,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
                 left.append(Hint(f"`{name}` is not superseded: ", reason))
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
-            in_clones = current(call, draft.topic, shared=True)
+            in_clones = call.index.current(draft.topic, shared=True)
             approved = (old for old in in_clones if call.mind.trust.trusted(old.place.approval))
             replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]

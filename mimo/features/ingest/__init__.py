@@ -169,8 +169,7 @@ class _Waiting:
         if files:
             taken = self._call.mind.store.create_all(list(files.values()))
             refresh.commit_soon(self._call)
-        with suppress(MindError, OSError):
-            self._call.mind.events.write(*events)
+        self._call.mind.events.write(*events)
         return {path: targets[path] for path in taken}
 
 
@@ -497,8 +496,7 @@ def _ingest(
         if waiting:
             waiting.tell(report, seconds)
         else:
-            with suppress(MindError, OSError):
-                call.mind.events.write(_event(call, report, seconds))
+            call.mind.events.write(_event(call, report, seconds))
     return report
 
 

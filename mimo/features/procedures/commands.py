@@ -474,17 +474,11 @@ def _answered(report: Report) -> str | None:
         return None
     event = report.run.accepts[0]
     return Hint(
-        sending(report.id, event),
+        executing.sending(report.id, event),
         " answers it, then ",
         Command("procedure resume", report.id),
         " continues it",
     )
-
-
-def sending(execution_id: str, event: str) -> Command:
-    """Returns the command that sends an event; `EVENT` for one that no line can show."""
-    word = event if event.isprintable() and "`" not in event else "EVENT"
-    return Command("procedure send", execution_id, word)
 
 
 def _progress(report: Report) -> Progress:

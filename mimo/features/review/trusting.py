@@ -99,11 +99,10 @@ def reason_of(call: Call, name: str) -> str:
 
 def describe(call: Call) -> str:
     """Returns a description of the trust in the project's files, and of the followed changes."""
-    call.mind.trust.check()
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    texts, trusted = other_texts(call), call.mind.trust.checker()
+    texts, trusted = other_texts(call), call.mind.trust.checker(of_all=True)
     memories = refresh.up_to_date(call).cached(survey.approved, trusted)
     total, approved = len(texts) + memories.texts, sum(map(trusted, texts)) + memories.approved
     many = f"{approved:,} of {total:,} texts are trusted"

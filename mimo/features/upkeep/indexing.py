@@ -6,8 +6,9 @@ from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
+from mimo.index import survey
 from mimo.index.embedding import without_encoder
-from mimo.operations import encoding, overview, refresh, sharing
+from mimo.operations import encoding, refresh, sharing
 from mimo.operations.rows import row_of
 from mimo.operations.sharing import Shared
 from mimo.rendering import Screen, dim, good, strong, warn
@@ -95,7 +96,7 @@ def index(
     return row_of(
         done,
         Indexed,
-        memories=overview.overview(call).total,
+        memories=sum(call.index.ask(survey.by_type).values()),
         passages=stats.units,
         encoded=encoded,
         unreadable=len(refresh.problems(call)),

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from mimo.api import DataError, NamedTuple, loads, replace
 from mimo.extensions.sessions.model import (
@@ -41,6 +41,9 @@ _REPEATED = 8
 
 _CALLS = 64
 """The number of earlier calls whose ids are known, for clients that write each twice."""
+
+
+T = TypeVar("T")
 
 
 class _State(NamedTuple):
@@ -263,6 +266,18 @@ class Parts:
             self._state = self._state._replace(last_prompt="")
 
     # Parts of a source that is read as a whole.
+
+    def of(self, records: Iterable[T], take: Callable[[T], bool]) -> Iterator[Part]:
+        """Yields the parts of all records.
+
+        `take` adds a record, and returns whether it has a known shape.
+        """
+        for record in records:
+            self.records += 1
+            if not take(record):
+                self.unknown += 1
+            yield from self.full()
+        yield self.rest()
 
     def full(self) -> Iterator[Part]:
         """Yields the turns so far as a part if they are many."""

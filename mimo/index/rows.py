@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate, pairwise
-from sys import getsizeof
 
 from mimo.data.disk import Stamp
 from mimo.errors import Misread
@@ -196,11 +195,6 @@ def none_is(_: Sequence[Change]) -> frozenset[str]:
     return frozenset()
 
 
-MOST_KEPT = 2_000
-"""The number of memories that are kept as they were last read: some 6 MB."""
-LONGEST_KEPT = 4_000
-"""The size in bytes up to which they are kept: in the index, where their texts are compressed."""
-
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
 
 
@@ -250,12 +244,10 @@ def row(record: Record) -> tuple[Any, ...]:
     return (*values, checksum(values))
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def record(values: tuple[Any, ...], *, has_checksum: bool = True) -> Record:
+def record(values: Sequence[Any], *, has_checksum: bool = True) -> Record:
     """Returns the record with these values of `COLUMNS`; further values are ignored.
 
-    Servers read the same ones again and again. Raises `Misread` if a value differs from what was
-    written.
+    Raises `Misread` if a value differs from what was written.
     """
     if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")
@@ -290,12 +282,6 @@ def record(values: tuple[Any, ...], *, has_checksum: bool = True) -> Record:
         approval=from_digest(values[17]),
     )
     return Record(memory=memory, place=place, parent=values[13], position=values[14])
-
-
-def reader(values: tuple[Any, ...]) -> Callable[..., Record]:
-    """Returns `record` for a row; one of a long memory is read without keeping it."""
-    is_short = getsizeof(values[15]) + getsizeof(values[16]) <= LONGEST_KEPT
-    return record if is_short else record.__wrapped__
 
 
 def to_passages(passages: Sequence[str], units: Sequence[str]) -> str | None:
@@ -346,7 +332,7 @@ def newest_first(record: Record) -> tuple[int, str, int, str]:
 def select(connection: sqlite3.Connection, clause: str, values: Sequence[Any] = ()) -> list[Record]:
     """Returns the records of `SELECT … FROM memories m` continued by `clause`."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {clause}", values)
-    return [reader(row)(row) for row in rows]
+    return [record(row) for row in rows]
 
 
 def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
@@ -354,7 +340,7 @@ def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Rec
     selected = connection.execute(
         f"SELECT {COLUMNS}, key FROM memories WHERE key IN ({marks(keys)})", keys
     )
-    return {values[-1]: reader(values)(values) for values in selected}
+    return {values[-1]: record(values) for values in selected}
 
 
 def _other_fields(memory: Memory) -> dict[str, Any]:

@@ -13,11 +13,9 @@ import pytest
 
 from mimo.data.cache import CacheBusy, CacheDamaged
 from mimo.errors import Invalid, StorageFailed
-from mimo.index import rows
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.index.schema import SCHEMA, Approvals, open_cache
-from mimo.index.tables import Tables
 from mimo.memory.model import Filter
 
 Make = Callable[..., Change]
@@ -340,17 +338,3 @@ def test_index_that_was_not_closed_is_freed_with_its_files(tmp_path: Path, chang
     gc.collect()
 
     assert alive() is None
-
-
-@pytest.mark.parametrize(
-    "read", [rows.by_key, lambda sql, keys: Tables(sql, None, None).stored(keys)]
-)
-def test_a_server_keeps_the_memories_that_it_read_last_unless_they_are_long(
-    index: Index, change_of: Make, read: Callable[..., dict[int, object]]
-) -> None:
-    long = " ".join(f"{number:x}{number * 7919:x}" for number in range(3_000))
-    index.apply([change_of("short"), change_of("long", long)], now_ns=1)
-
-    once, again = (index.ask(read, [1, 2]) for _ in range(2))
-    assert once == again
-    assert [once[key] is again[key] for key in (1, 2)] == [True, False]

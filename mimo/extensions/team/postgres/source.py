@@ -536,7 +536,7 @@ def condition(filter: Filter) -> tuple[str, dict[str, object]]:
     return where.replace("?", "%({})s").format(*names), dict(zip(names, values, strict=True))
 
 
-def _record(row: tuple[Any, ...]) -> Record:
+def _record(row: Sequence[Any]) -> Record:
     """Returns a memory, without tags, sections and the like if those can't be read."""
     with suppress(ValueError, TypeError, AttributeError):
         record = read_record(row, has_checksum=False)

@@ -47,7 +47,7 @@ _SUSPECT = (
 """The errors that a damaged row may cause, and a bug of ours, too: SQLite then checks the file."""
 
 _NUMBERS = (
-    "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+    "SELECT m.name, c.name, lower(c.type) FROM sqlite_master m, pragma_table_info(m.name) c"
     " WHERE m.type = 'table' AND c.type IN ('INTEGER', 'REAL')"
 )
 """The columns of numbers; SQLite reports no other value in them."""
@@ -422,7 +422,7 @@ def _is_caused_by_damage(error: BaseException, connection: Connection) -> bool:
         if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             return True
         numbers = connection.execute(_NUMBERS).fetchall()
-        misfit = "SELECT 1 FROM {} WHERE typeof({}) IN ('text', 'blob') LIMIT 1"
+        misfit = "SELECT 1 FROM {} WHERE typeof({}) NOT IN ('{}', 'null') LIMIT 1"
         return any(connection.execute(misfit.format(*number)).fetchone() for number in numbers)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as failure:
         return sqlite.is_damage(failure)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from mimo.data import disk
-from mimo.errors import Misread
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.schema import marks
@@ -327,21 +326,16 @@ def statement_of(memory: Memory) -> bytes:
 def embedded_texts(
     sql: sqlite3.Connection, keys: Sequence[int]
 ) -> dict[int, list[tuple[bytes, str]]]:
-    """Returns, by key of a memory, the name of each unit's vector and the embedded text.
-
-    Raises `Misread` for another text than was written: its vector would outlast this index.
-    """
-    spans: dict[int, list[tuple[int, int, bytes]]] = {key: [] for key in keys}
-    query = "SELECT memory, start, length, vector FROM units WHERE memory"
-    for key, *span in sql.execute(f"{query} IN ({marks(keys)}) ORDER BY key", keys):
-        spans[key].append(tuple(span))
+    """Returns, by key of a memory, the embedded text of each unit, after the name of its vector."""
+    spans: dict[int, list[tuple[int, int]]] = {key: [] for key in keys}
+    query = "SELECT memory, start, length FROM units WHERE memory"
+    for key, start, length in sql.execute(f"{query} IN ({marks(keys)}) ORDER BY key", keys):
+        spans[key].append((start, start + length))
     texts = {}
     for key, record in rows.by_key(sql, keys).items():
-        text = record.memory.text
-        parts = [text[start : start + length] for start, length, _ in spans[key]]
+        parts = [record.memory.text[start:end] for start, end in spans[key]]
+        # A vector outlasts the index, so it is named for its text, and not as the index states.
         texts[key] = [(name_of(text), text) for text in _embedded(record.memory, parts)]
-        if [name for *_, name in spans[key]] != [name for name, _ in texts[key]]:
-            raise Misread("units")
     return texts
 
 

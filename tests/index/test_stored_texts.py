@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mimo
-from mimo.errors import Misread
 from mimo.index import schema
 from mimo.index.documents import embedded_texts, name_of
 from mimo.index.index import Index
@@ -94,19 +93,19 @@ def test_the_embedded_texts_of_stored_units_are_those_that_their_vectors_are_nam
     with index.reading() as sql:
         keys = [key for (key,) in sql.execute("SELECT key FROM memories")]
         texts = embedded_texts(sql, keys)
+        names = {name for (name,) in sql.execute("SELECT vector FROM units")}
 
     assert len(texts) == len(changes)
     assert sum(map(len, texts.values())) == index.totals().units > 2 * len(changes)
-    for units in texts.values():
-        assert [name_of(text) for _, text in units] == [name for name, _ in units]
+    assert {name for units in texts.values() for name, _ in units} == names
 
 
-def test_no_vector_is_named_for_a_text_whose_place_is_damaged(
+def test_a_text_whose_place_is_damaged_gives_no_vector_the_name_of_another(
     index: Index, change_of: Make
 ) -> None:
     index.apply([change_of("words", "The queue of workers is drained.")], now_ns=0)
 
     with index.reading() as sql:
         sql.execute("UPDATE units SET start = 4")
-        with pytest.raises(Misread, match="units"):
-            embedded_texts(sql, [1])
+        (text,) = embedded_texts(sql, [1])[1]
+    assert text == (name_of("queue of workers is drained."), "queue of workers is drained.")

@@ -65,8 +65,7 @@ def append(
     whose earlier lines were not durable, so that its name may not be on the disk.
     """
     with files.reported("write", path):
-        if not path.exists():
-            disk.make_folder(path.parent)
+        disk.make_folder(path.parent)
         descriptor = _locked_log(path, wait)
         try:
             disk.tighten_open(descriptor, path)

@@ -128,8 +128,7 @@ def is_held(path: Path) -> bool:
 
 def _opened_lock(path: Path) -> int:
     try:
-        if not path.exists():
-            disk.make_folder(path.parent)
+        disk.make_folder(path.parent)
         return disk.opened(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise failure("lock", path, error) from error

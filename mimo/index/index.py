@@ -383,8 +383,6 @@ class Index(Reader):
         from mimo.index.search import search
         from mimo.index.tables import Tables
 
-        # SQLite would keep 2 MB, and read and check most pages again in each search.
-        sql.execute("PRAGMA cache_size = -16000")
         # For another file, this forgets what it knows of the encoder's vectors.
         caches, revision = self.caches_of(sql), schema.totals(sql).revision
         counts = caches.counts

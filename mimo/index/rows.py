@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate, pairwise
 
 from mimo.data.disk import Stamp
@@ -195,9 +195,6 @@ def none_is(_: Sequence[Change]) -> frozenset[str]:
     return frozenset()
 
 
-MOST_KEPT = 2_000
-"""The number of memories that are kept as they were last read: some 6 MB."""
-
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
 
 
@@ -247,12 +244,10 @@ def row(record: Record) -> tuple[Any, ...]:
     return (*values, checksum(values))
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def record(values: tuple[Any, ...], *, has_checksum: bool = True) -> Record:
+def record(values: Sequence[Any], *, has_checksum: bool = True) -> Record:
     """Returns the record with these values of `COLUMNS`; further values are ignored.
 
-    Servers read the same ones again and again. Raises `Misread` if a value differs from what was
-    written.
+    Raises `Misread` if a value differs from what was written.
     """
     if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")

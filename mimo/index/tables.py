@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mimo.index import rows, schema, selection
 from mimo.index.embedding import Embedder, is_elsewhere
-from mimo.index.rows import MOST_KEPT, Newer
+from mimo.index.rows import Newer
 from mimo.index.schema import Totals, from_sql, marks, unpacked
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, stored_of
 from mimo.index.vectors import Vectors
@@ -109,14 +109,9 @@ class Tables:
         selected = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
         ).fetchall()
-        units: dict[int, list[tuple[Any, ...]]] = {row[0]: [] for row in selected}
-        for unit in self._sql.execute(
-            "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
-            f" WHERE memory IN ({marks(units)}) ORDER BY key",
-            list(units),
-        ):
-            units[unit[-1]].append(unit)
-        return {row[0]: _stored(row, *units[row[0]]) for row in selected}
+        units = _units(self._sql, [row[0] for row in selected])
+        memories = [CandidateRow(*(*row[:6], from_sql(row[6]), *row[7:])) for row in selected]
+        return {memory.key: stored_of(memory, units[memory.key]) for memory in memories}
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""
@@ -173,8 +168,13 @@ _COLUMNS = (
 )
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def _stored(row: tuple[Any, ...], *units: tuple[Any, ...]) -> Stored:
-    """Returns a memory from the values of its rows; servers read the same ones again and again."""
-    memory = CandidateRow(*(*row[:6], from_sql(row[6]), *row[7:]))
-    return stored_of(memory, [StoredUnit(unpacked(tokens), *unit) for tokens, *unit in units])
+def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
+    units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
+    selected = sql.execute(
+        "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
+        f" WHERE memory IN ({marks(keys)}) ORDER BY key",
+        keys,
+    )
+    for tokens, *unit in selected:  # a function of SQL for each would take longer
+        units[unit[-1]].append(StoredUnit(unpacked(tokens), *unit))
+    return units

@@ -48,8 +48,8 @@ _FRESH = 1_000
 _EXTRA = 8
 """The number of vectors fetched beyond the requested ones: of equal ones, names decide."""
 
-_USEARCH_PAYS = 40_000
-"""The number of vectors that are compared as rows in about the time of importing usearch."""
+_USEARCH_PAYS = 30_000
+"""The number of vectors that are read and compared in about the time of importing usearch."""
 
 _MANY = 10_000
 """The number of names from which it is faster to read all names than to look up each."""
@@ -325,9 +325,8 @@ class Vectors:
             state = self.state()
             if not state.full or len(query) != state.width:
                 return []
-            is_loaded = "usearch.index" in sys.modules
-            pays = is_loaded or self._searches * state.full > _USEARCH_PAYS
-            if not pays or not _has_usearch():
+            is_first_search = self._searches == 1 and "usearch.index" not in sys.modules
+            if (is_first_search and state.full < _USEARCH_PAYS) or not _has_usearch():
                 if numpy_pays(state.full):
                     import numpy  # noqa: F401 - for all blocks, of which each has only a few rows
                 return first(self.cache.attempt(self.cache.reading, self._scan, query), k)

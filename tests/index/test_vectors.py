@@ -231,19 +231,6 @@ def test_equally_near_vectors_are_in_the_order_of_their_names(opened: Opened) ->
     assert [near for near, _ in vectors.nearest(vector(1), 3)] == [name(0), name(1), name(2)]
 
 
-def test_the_first_searches_import_usearch_only_if_they_compare_many_vectors(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "usearch.index", raising=False)
-    monkeypatch.setattr(module, "_USEARCH_PAYS", 3 * 1_000)
-    vectors = opened()
-    vectors.put(some(0, 1_000))
-    assert_right(vectors, some(0, 1_000))
-    assert "usearch.index" not in sys.modules
-    assert_right(vectors, some(0, 1_000))
-    assert "usearch.index" in sys.modules
-
-
 def test_without_usearch_the_rows_are_compared(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 from mimo.data import disk, files, sqlite
@@ -100,9 +99,8 @@ _PROJECT = (
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
     " FROM project WHERE key = ?"
 )
-_HAS = "SELECT digest FROM approval WHERE project = ? AND instr(?, state)"
+_TEXTS = "SELECT DISTINCT digest FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
-_TEXTS = _HAS.replace("digest", "DISTINCT lower(hex(digest))")
 _STATES = "SELECT digest, group_concat(state) FROM approval WHERE project = ?"
 _ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
 _IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
@@ -323,8 +321,8 @@ class Approvals:
             return
         which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
         rows = self._ask(f"{_STATES} {which}", self.id, *names)
-        self._states |= dict.fromkeys(names, ())
-        self._states |= {name: tuple(states.split(",")) for name, states in rows}
+        read = {name: tuple(states.split(",")) for name, states in rows}
+        self._states |= dict.fromkeys(names, ()) | read  # At once, for other threads.
 
     def has(self, digest: str, states: str) -> bool:
         """Returns whether a text has one of some states, in a list with commas.
@@ -339,7 +337,7 @@ class Approvals:
                 self.look_up([digest])
             if name in self._states:
                 return any(state in states for state in self._states[name])
-            self._texts[states] = {name for (name,) in self._ask(_HAS, self.id, states)}
+            self._texts[states] = {name for (name,) in self._ask(_TEXTS, self.id, states)}
         return name in self._texts[states]
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
@@ -348,7 +346,7 @@ class Approvals:
         Raises `StorageFailed`.
         """
         rows = self._ask(f"{_TEXTS} LIMIT ?", self.id, ",".join(states), limit)
-        return frozenset(chain.from_iterable(rows))
+        return frozenset(name.hex() for (name,) in rows)
 
     @cached_property
     def reviewed(self) -> frozenset[str]:
@@ -494,7 +492,8 @@ class Change:
 
     def digests(self, state: str) -> frozenset[str]:
         """Returns the digests of the texts with a state."""
-        return frozenset(chain.from_iterable(self._sql.execute(_TEXTS, (self._id, state))))
+        rows = self._sql.execute(_TEXTS, (self._id, state))
+        return frozenset(name.hex() for (name,) in rows)
 
     def replace(self, state: str, digests: Set[str]) -> None:
         """Gives a state to these texts, and to no others."""

@@ -185,21 +185,9 @@ def test_the_log_of_events_needs_nothing_heavy(project: Path) -> None:
     assert commands_in(modules) == {"audit.commands"}
 
 
-def test_paths_are_loaded_without_the_parser_of_urls(settled: Path) -> None:
+def test_commands_that_read_do_not_load_the_enumerations_of_signals(settled: Path) -> None:
     for argv in (["list"], ["search", "tea"], ["show", "fact_green"]):
-        assert not {"urllib.parse", "ipaddress", "signal"} & imported(settled, *argv)
-
-
-def test_paths_make_uris_also_if_the_parser_of_urls_was_loaded_late() -> None:
-    code = (
-        "import sys; from mimo.__main__ import _load_pathlib; _load_pathlib()\n"
-        "from pathlib import Path; assert 'urllib.parse' not in sys.modules\n"
-        "import urllib.parse; assert urllib.parse.quote('a b') == 'a%20b'\n"
-        "print(Path('/a b').as_uri())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True)
-
-    assert done.stdout.decode().strip() == "file:///a%20b"
+        assert "signal" not in imported(settled, *argv)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

@@ -8,6 +8,7 @@ from os.path import commonprefix
 
 from mimo.index import rows, selection
 from mimo.index.rows import Found
+from mimo.index.schema import frequency
 from mimo.memory.model import Filter
 from mimo.text.clean import compiled
 from mimo.text.tokens import tokenize
@@ -69,8 +70,7 @@ def nearest(
     for term in tried:
         clause = f"WHERE m.key IN ({holding}) AND {where} LIMIT {_READ // len(tried)}"
         some = rows.select(sql, clause, (f'"{term}"', *values))
-        counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-        (units,) = counted or (0,)  # Its last memory may be gone since `tokens` were read.
+        units = frequency(sql, term)
         text = "\n".join(f"{each.memory.heading}\n{each.memory.text}" for each in some)
         for each in dict.fromkeys(compiled(r"[^\W\d_]+").findall(text)):
             is_far = abs(len(each) - len(typed)) > limit

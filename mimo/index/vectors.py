@@ -201,10 +201,7 @@ class Vectors:
 
         This is one read and one product of arrays for all names.
         """
-        return self._compared(query, self.get(names))
-
-    def _compared(self, query: bytes, vectors: Mapping[bytes, bytes]) -> dict[bytes, float]:
-        full = {name: vector for name, vector in vectors.items() if vector}
+        full = {name: vector for name, vector in self.get(names).items() if vector}
         return dict(zip(full, cosines(query, [*full.values()], self.length), strict=True))
 
     # Writing: SQLite alone.
@@ -288,12 +285,11 @@ class Vectors:
     ) -> list[tuple[Any, ...]]:
         """Returns columns of the vectors that pass a condition; none of another model's."""
         query = f"SELECT {columns} FROM {self._kind} WHERE {condition}"
-        return self.cache.attempt(self.cache.reading, self._selected, query, values)
 
-    def _selected(
-        self, sql: Connection, query: str, values: Sequence[object]
-    ) -> list[tuple[Any, ...]]:
-        return [*chain.from_iterable(self._blocks(sql, query, values))]
+        def selected(sql: Connection) -> list[tuple[Any, ...]]:
+            return [*chain.from_iterable(self._blocks(sql, query, values))]
+
+        return self.cache.attempt(self.cache.reading, selected)
 
     def _blocks(
         self, sql: Connection, query: str, values: Sequence[object] = ()

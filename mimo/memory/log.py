@@ -27,7 +27,8 @@ from mimo.memory.codec.document import (
     prose_lines,
     without_comments,
 )
-from mimo.memory.model import STATE_TOPIC, Kind, Memory, Place, Problem, Record, Section
+from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
+from mimo.memory.note import STATE_TOPIC
 from mimo.text.calendar import MONTHS, month_number
 from mimo.text.clean import compiled
 

@@ -242,8 +242,6 @@ SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""
 LOG = ".mind/MEMORY.md"
 """The user's log: many memories, line by line, that mind reads and never writes."""
-STATE_TOPIC = "project_state"
-"""The topic of the memories under `## Project State` in the log."""
 
 
 def is_elsewhere(path: str) -> bool:

@@ -11,6 +11,9 @@ from mimo.frozen import NamedTuple
 from mimo.text.calendar import MONTHS
 from mimo.text.clean import clean, compiled
 
+STATE_TOPIC = "project_state"
+"""The topic of the memories under `## Project State` in the log."""
+
 LONGEST = 300
 """Characters of one line."""
 

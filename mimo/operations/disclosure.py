@@ -42,7 +42,7 @@ def left_out(call: Call) -> Hint | None:
 
     None without any. An agent reads no path that another author chose.
     """
-    files = call.index.cached(survey.left_out, call.mind.trust.checker(of_all=True))
+    files = call.index.cached(survey.left_out, call.mind.trust.checker())
     if not files:
         return None
     number, path = sum(files.values()), next(iter(files))

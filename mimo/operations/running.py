@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo.data import disk, locks
-from mimo.data.loads import DataError, loads
+from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple
 from mimo.project import projects
@@ -71,7 +71,7 @@ def servers(home: Path, root: Path | None) -> list[Server]:
     named = os.fsencode(root).decode("utf-8", "replace") if root else None
     listed = []
     for path in _folder(home).glob(f"*{_SUFFIX}"):
-        with suppress(OSError, DataError, KeyError, TypeError, ValueError):
+        with suppress(OSError, KeyError, TypeError, ValueError):
             if not locks.is_held(path):
                 path.unlink(missing_ok=True)
                 continue

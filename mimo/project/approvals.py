@@ -36,7 +36,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 from mimo.data import disk, files, sqlite
@@ -100,9 +99,8 @@ _PROJECT = (
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
     " FROM project WHERE key = ?"
 )
-_HAS = "SELECT digest FROM approval WHERE project = ? AND instr(?, state)"
+_TEXTS = "SELECT DISTINCT digest FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
-_TEXTS = _HAS.replace("digest", "DISTINCT lower(hex(digest))")
 _STATES = "SELECT digest, group_concat(state) FROM approval WHERE project = ?"
 _ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
 _IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
@@ -111,6 +109,7 @@ _RETIRE = (
     f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
 """Retires a text, unless another file has it."""
+_DIGEST = "(?:[0-9a-f]{2})+"
 _PAGES_A_LOOKUP = 3
 """So many pages of the database are read in the time of one lookup."""
 _FEW_LOOKUPS = 50
@@ -304,37 +303,42 @@ class Approvals:
         self._states: dict[bytes, tuple[str, ...]] = {}
         self._texts: dict[str, set[bytes]] = {}
 
-    def has(self, digest: str, states: str, others: Collection[str] = ()) -> bool:
+    def look_up(self, digests: Iterable[str]) -> None:
+        """Reads the states of texts at once, unless it is faster to read all, as `has` then does.
+
+        Raises `StorageFailed`.
+        """
+        names = {*map(bytes.fromhex, filter(compiled(_DIGEST).fullmatch, digests))}
+        names -= self._states.keys()
+        if not names or self._lookups >= self._most:
+            return
+        self._lookups += 1
+        if self._lookups == _FEW_LOOKUPS:
+            for (pages,) in self._ask("PRAGMA page_count"):
+                self._most = max(self._most, pages // _PAGES_A_LOOKUP)
+        if len(names) > _MANY:
+            self._most = 0
+            return
+        which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
+        rows = self._ask(f"{_STATES} {which}", self.id, *names)
+        read = {name: tuple(states.split(",")) for name, states in rows}
+        self._states |= dict.fromkeys(names, ()) | read  # At once, for other threads.
+
+    def has(self, digest: str, states: str) -> bool:
         """Returns whether a text has one of some states, in a list with commas.
 
-        If it has to be looked up, so are `others`. After so many lookups that reading all rows
-        would have taken less time, all are read. Raises `StorageFailed`.
+        Raises `StorageFailed`.
         """
-        is_digest = compiled("(?:[0-9a-f]{2})+").fullmatch
-        if not is_digest(digest):
+        if not compiled(_DIGEST).fullmatch(digest):
             return False
         name = bytes.fromhex(digest)
-        if name not in self._states and states not in self._texts:
-            names = [name, *map(bytes.fromhex, filter(is_digest, {*others} - {digest}))]
-            self._lookups += 1
-            if self._lookups == _FEW_LOOKUPS:
-                for (pages,) in self._ask("PRAGMA page_count"):
-                    self._most = max(self._most, pages // _PAGES_A_LOOKUP)
-            if len(names) > _MANY or self._lookups > self._most:
-                self._texts[states] = {name for (name,) in self._ask(_HAS, self.id, states)}
-            else:
-                which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
-                rows = self._ask(f"{_STATES} {which}", self.id, *names)
-                self._states |= dict.fromkeys(names, ()) | {  # At once: other threads read it.
-                    name: tuple(states.split(",")) for name, states in rows
-                }
-        if states in self._texts:
-            return name in self._texts[states]
-        return any(state in states for state in self._states[name])
-
-    def expect_all(self) -> None:
-        """Lets the next lookup read all rows, since most texts will be looked up."""
-        self._lookups = max(self._lookups, self._most)
+        if states not in self._texts:
+            if name not in self._states:
+                self.look_up([digest])
+            if name in self._states:
+                return any(state in states for state in self._states[name])
+            self._texts[states] = {name for (name,) in self._ask(_TEXTS, self.id, states)}
+        return name in self._texts[states]
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.
@@ -342,7 +346,7 @@ class Approvals:
         Raises `StorageFailed`.
         """
         rows = self._ask(f"{_TEXTS} LIMIT ?", self.id, ",".join(states), limit)
-        return frozenset(chain.from_iterable(rows))
+        return frozenset(name.hex() for (name,) in rows)
 
     @cached_property
     def reviewed(self) -> frozenset[str]:
@@ -488,7 +492,8 @@ class Change:
 
     def digests(self, state: str) -> frozenset[str]:
         """Returns the digests of the texts with a state."""
-        return frozenset(chain.from_iterable(self._sql.execute(_TEXTS, (self._id, state))))
+        rows = self._sql.execute(_TEXTS, (self._id, state))
+        return frozenset(name.hex() for (name,) in rows)
 
     def replace(self, state: str, digests: Set[str]) -> None:
         """Gives a state to these texts, and to no others."""

@@ -165,24 +165,22 @@ class Trust:
 
     def trusted(self, *names: str) -> bool:
         """Returns whether the texts with these names may be shown to an agent; False for none."""
-        rest = self._read(
-            lambda current: [name for name in names if not current.has(name, APPROVED, names)],
-            default=[*names],
-        )
+
+        def unapproved(current: Approvals) -> list[str]:
+            current.look_up(names)
+            return [name for name in names if not current.has(name, APPROVED)]
+
+        rest = self._read(unapproved, default=[*names])
         return bool(names) and (not rest or all(map(self.checker(), rest)))
 
-    def checker(
-        self, names: Collection[str] = (), *, of_all: bool = False
-    ) -> Callable[[str], bool]:
+    def checker(self, names: Collection[str] = ()) -> Callable[[str], bool]:
         """Returns a function that checks many names against the current approvals.
 
         It is the same one until the approvals of this project change. `names` are looked up at
-        once. With `of_all`, the names of most texts will be checked.
+        once.
         """
-        self._read(lambda current: [current.has(name, APPROVED, names) for name in names], None)
+        self._read(lambda current: current.look_up(names), None)
         self._ask_git()
-        if of_all:
-            self._approvals.expect_all()
         return self._checker_of(self._approvals)
 
     def _checker_of(self, current: Approvals) -> Callable[[str], bool]:

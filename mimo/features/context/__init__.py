@@ -13,7 +13,16 @@ from datetime import timedelta
 from mimo.errors import Conflict, Invalid
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
-from mimo.memory.note import LONGEST, Note, closed_as, first_sentence, masked, plain, tasks
+from mimo.memory.note import (
+    LONGEST,
+    STATE_TOPIC,
+    Note,
+    closed_as,
+    first_sentence,
+    masked,
+    plain,
+    tasks,
+)
 from mimo.text.clean import compiled
 
 LABEL = (
@@ -151,9 +160,6 @@ def _broken(message: str) -> Invalid:
 
 DECISIONS, FAILURES, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE, FACTS = 5, 3, 3, 5, 5, 5, 6, 5
 """Maximum number of lines of each section."""
-
-STATE_TOPIC = "project_state"
-"""The topic of the entries under `## Project State` in the project's log."""
 
 _STALE = timedelta(days=14)
 _PROVISIONAL = r"\b(?:mvp|for now|temporar(?:y|ily)|quick fix|stop-?gap|workaround until)\b"

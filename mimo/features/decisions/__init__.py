@@ -35,15 +35,6 @@ class Saved:
     notice: str | None = None
 
 
-def current(call: Call, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
-    """Returns the current decisions on a topic, newest first.
-
-    There is one, unless two branches of git made one each. Those that are not approved are only
-    returned if none is approved. With `shared`, private decisions do not matter.
-    """
-    return refresh.up_to_date(call).current(topic, shared=shared)
-
-
 def find(call: Call, reference: str) -> Record:
     """Returns the memory with that id, the current decision on that topic, or that of a cut id.
 
@@ -70,7 +61,7 @@ def newest(call: Call, reference: str) -> Record:
     try:
         return find(call, reference)
     except AmbiguousId:
-        on_topic = current(call, reference)
+        on_topic = refresh.up_to_date(call).current(reference)
         if not on_topic:
             raise
         return on_topic[0]
@@ -81,9 +72,9 @@ def _chosen_reference(call: Call, reference: str) -> str:
 
     The user is asked if several decisions on the topic compete; the chosen one supersedes them.
     """
-    if not consent.can_ask(call) or refresh.up_to_date(call).get(reference):
+    if not consent.can_ask(call) or (index := refresh.up_to_date(call)).get(reference):
         return reference
-    on_topic = current(call, reference)
+    on_topic = index.current(reference)
     if len(on_topic) < 2:
         return reference
     from mimo.features import review

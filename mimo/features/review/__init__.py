@@ -196,7 +196,7 @@ def count(call: Call) -> dict[str, int]:
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
     _, numbers = first(call, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
-        counted = call.index.cached(survey.approved, call.mind.trust.checker(of_all=True))
+        counted = call.index.cached(survey.approved, call.mind.trust.checker())
         numbers[Waiting.UNTRUSTED] = counted.unapproved + len(waiting_files(call))
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
@@ -531,9 +531,7 @@ class _Untrusted:
     def __init__(self, call: Call) -> None:
         self._call = call
         # Most often all are: finding that out takes a fifth of the time of listing them.
-        unapproved = call.index.cached(
-            survey.approved, call.mind.trust.checker(of_all=True)
-        ).unapproved
+        unapproved = call.index.cached(survey.approved, call.mind.trust.checker()).unapproved
         texts = call.index.ask(survey.unapproved) if unapproved else []
         keys: dict[tuple[str, str], int] = {}
         for text in texts:

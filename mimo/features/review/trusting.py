@@ -102,7 +102,7 @@ def describe(call: Call) -> str:
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    texts, trusted = other_texts(call), call.mind.trust.checker(of_all=True)
+    texts, trusted = other_texts(call), call.mind.trust.checker()
     memories = refresh.up_to_date(call).cached(survey.approved, trusted)
     total, approved = len(texts) + memories.texts, sum(map(trusted, texts)) + memories.approved
     many = f"{approved:,} of {total:,} texts are trusted"

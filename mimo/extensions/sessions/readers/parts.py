@@ -14,7 +14,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from mimo.api import DataError, NamedTuple, loads, replace
+from mimo.api import NamedTuple, loads, replace
 from mimo.extensions.sessions.model import (
     LONGEST_TEXT,
     Facts,
@@ -364,7 +364,7 @@ def _loaded(text: str, facts: Facts) -> _State:
         facts = replace(facts, kind=Kind(state["kind"]))
         prompt, noted = state["last_prompt"], dict(state["noted"])
         return _State(facts, last_prompt=prompt, noted=noted, **digests)
-    except (DataError, KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         return _State(facts)
 
 

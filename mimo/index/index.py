@@ -549,12 +549,14 @@ class Index(Reader):
         self,
         advance: Callable[[int, int], object],
         turn: Callable[[], AbstractContextManager[None]] | None = None,
+        threads: int = 1,
     ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
         Static ones are then removed; without an encoder, they are made. Before each batch, and at
         the end, `advance` is called with the number of memories done and of all, and may raise to
-        stop. With `turn`, a few texts at a time are read in a context that it returns.
+        stop. With `turn`, a few texts at a time are read in a context that it returns. `threads`
+        read the texts of a batch, and this one stores their vectors.
         """
         if self.meanings is None:
             with turn() if turn else nullcontext():
@@ -562,15 +564,17 @@ class Index(Reader):
             return 0
         with self.reading() as sql:
             keys = self.meanings.missing(sql)
-        for start in range(0, len(keys), _MEANINGS_BATCH):
-            advance(start, len(keys))
-            # A transaction for each batch: a long one would keep the log from being shortened.
-            with self.reading() as sql:
-                texts = self.meanings.texts(sql, keys[start : start + _MEANINGS_BATCH])
-            size = _TEXTS_OF_TURN if turn else len(texts) or 1
-            for first in range(0, len(texts), size):
-                with turn() if turn else nullcontext():
-                    self.meanings.of(texts[first : first + size])
+        batch = _MEANINGS_BATCH * threads
+        with self.meanings.in_threads(threads) as encode:
+            for start in range(0, len(keys), batch):
+                advance(start, len(keys))
+                # A transaction for each batch: a long one would keep the log from being shortened.
+                with self.reading() as sql:
+                    texts = self.meanings.texts(sql, keys[start : start + batch])
+                size = _TEXTS_OF_TURN if turn else len(texts) or 1
+                for first in range(0, len(texts), size):
+                    with turn() if turn else nullcontext():
+                        self.meanings.of(texts[first : first + size], encode=encode)
         advance(len(keys), len(keys))
         if keys:
             if self._vectors:

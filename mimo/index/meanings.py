@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,8 @@ from mimo.memory.model import Filter
 
 if TYPE_CHECKING:
     from mimo.ranking import Ranked
+
+    Encode = Callable[[Sequence[str]], list[bytes]]
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -111,7 +113,9 @@ class Meanings:
         if self._opened:
             self._opened.close()
 
-    def of(self, texts: Sequence[str], limit: int | None = None) -> list[bytes]:
+    def of(
+        self, texts: Sequence[str], limit: int | None = None, encode: Encode | None = None
+    ) -> list[bytes]:
         """Returns the vector of each text, empty for one that the encoder can't read.
 
         Missing vectors are made and stored, at most `limit`; those of later texts are empty.
@@ -122,12 +126,30 @@ class Meanings:
         missing = {name: text for name, text in pairs if name not in stored}
         missing = dict(islice(missing.items(), limit))
         if missing:
-            vectors = self.encoder.encode_many(list(missing.values()))
+            vectors = (encode or self.encoder.encode_many)(list(missing.values()))
             new = dict(zip(missing, vectors, strict=True))
             with suppress(StorageFailed):  # Another process may be writing; they are made again.
                 self.vectors.put(new, wait=_WAIT_SECONDS)
             stored.update(new)
         return [stored.get(name, b"") for name in names]
+
+    @contextmanager
+    def in_threads(self, threads: int) -> Iterator[Encode]:
+        """Yields the encoder's `encode_many`, which divides the texts among threads."""
+        if threads == 1:
+            yield self.encoder.encode_many
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        def encode(texts: Sequence[str]) -> list[bytes]:
+            # Texts of all lengths for each thread: they end at about the same time.
+            shares = [sorted(texts, key=len)[first::threads] for first in range(threads)]
+            vectors = chain(*pool.map(self.encoder.encode_many, shares))
+            made = dict(zip(chain(*shares), vectors, strict=True))
+            return [made[text] for text in texts]
+
+        with ThreadPoolExecutor(threads) as pool:
+            yield encode
 
     def compared(
         self,

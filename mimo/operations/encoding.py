@@ -47,8 +47,8 @@ _WAIT_SECONDS = 2.0
 """The time in which a server's thread finishes the texts that it reads."""
 
 
-def encode(call: Call) -> int:
-    """Makes all missing vectors and returns the number of memories that got some.
+def encode(call: Call, threads: int = 1) -> int:
+    """Makes all missing vectors, by some threads, and returns how many memories got some.
 
     The threads of servers leave the work to this process. Returns 0 if another process like this
     one is doing it.
@@ -61,7 +61,7 @@ def encode(call: Call) -> int:
     try:
         _fetch(call)
         return call.mind.index.make_meanings(
-            lambda done, total: call.advance("Reading for meaning", done, total)
+            lambda done, total: call.advance("Reading for meaning", done, total), threads=threads
         )
     except KeyboardInterrupt as error:
         error.add_note("what was read is kept")

@@ -11,6 +11,7 @@ import pytest
 
 from mimo.call import Call
 from mimo.data.locks import holding
+from mimo.errors import Invalid
 from mimo.features.upkeep.indexing import index
 from mimo.index.meanings import Meanings
 from mimo.operations import encoding, finding, refresh, searching
@@ -56,6 +57,15 @@ def until(holds: Callable[[], bool]) -> None:
 def test_the_index_command_prepares_every_memory(filled: Call) -> None:
     assert index(filled).encoded == len(TEXTS)
     assert index(filled).encoded == 0
+
+
+def test_threads_prepare_the_same_and_are_at_most_the_processors(
+    filled: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert index(filled, threads=2).encoded == len(TEXTS)
+    with pytest.raises(Invalid, match="`--threads` must be at most 2, the number of processors"):
+        index(filled, threads=3)
 
 
 def test_a_second_index_command_leaves_the_work_to_the_first(

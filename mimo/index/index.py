@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
 
-_MEANINGS_BATCH = 32
+_MEANINGS_BATCH = 8
 """The number of memories for which the encoder's vectors are made and stored at a time."""
 
 _TEXTS_OF_TURN = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -223,23 +224,23 @@ def interrupted(*notes: str) -> None:
     _write_error(f"\r\x1b[K{text}" if is_terminal(sys.stderr) else text)
 
 
-WORTH_SHOWING = 200
-"""The fewest steps of a task whose progress is shown; a shorter one ends too soon to be read."""
+_PROGRESS_SECONDS = 0.5
+"""The time from the start to the first line of progress, and between two lines of a task."""
 
-
-_shown: dict[str, int] = {}
-"""The percentage of each task that was shown last."""
+_START = time.monotonic()
+_shown: dict[str, float] = {}
+"""When the line of each task was shown last."""
 
 
 def progress(task: str, done: int, total: int) -> None:
     """Shows the progress of a long task in one line, which is erased at the end."""
-    percent = done * 100 // total if total >= WORTH_SHOWING else -1
-    if percent == _shown.get(task, -1):
+    now, is_over = time.monotonic(), done >= total
+    if task not in _shown if is_over else now - _shown.get(task, _START) < _PROGRESS_SECONDS:
         return
-    _shown[task] = percent
+    _shown[task] = now
     from mimo.guard.privacy import redacted
 
-    line = f"{one_line(redacted(task).value)} {done:,} of {total:,}" if done < total else ""
+    line = "" if is_over else f"{one_line(redacted(task).value)} {done:,} of {total:,}"
     sys.stderr.write(f"\r\x1b[K{line}")
     sys.stderr.flush()
 

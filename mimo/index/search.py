@@ -319,8 +319,10 @@ def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> t
     hits = []
     for match in ranked:
         record, stored = records[match.key], candidates[match.key]
-        unit = stored.units[match.unit]
+        unit, *later = stored.units[match.unit : match.unit + 2]
         text = record.memory.text[unit.start : unit.start + unit.length]
+        if later and text.rpartition("\n")[2].startswith("#"):  # What is below the heading answers.
+            text = record.memory.text[unit.start : later[0].start + later[0].length]
         hits.append(
             Hit(
                 record=record,

@@ -287,7 +287,7 @@ def _compared(
 def unread(missing: int, memories: int) -> str:
     """Returns the notice that some memories have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
-    text = f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; "
+    text = f"{missing:,} of {memories:,} texts {verb} not yet read for their meaning; "
     return Hint(text, "servers do it between calls, ", Command("index"), " at once")
 
 

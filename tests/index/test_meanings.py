@@ -117,7 +117,7 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     )
 
     assert answer.notice == (
-        "305 of 405 memories are not yet read for their meaning; "
+        "305 of 405 texts are not yet read for their meaning; "
         "servers do it between calls, `mind index` at once"
     )
     assert unread(store) == 305
@@ -362,7 +362,7 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
 
     assert answer.hits[0].record.memory.id == "sessions"
     assert answer.notice == (
-        "1 of 6 memories is not yet read for their meaning; "
+        "1 of 6 texts is not yet read for their meaning; "
         "servers do it between calls, `mind index` at once"
     )
     other.close()

@@ -100,7 +100,7 @@ def test_a_search_reads_a_limited_amount_of_text_and_states_the_rest(
     monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", sum(map(len, TEXTS[:5])))
     answer = searching.search(filled, "where are preferences kept?", finding.Options(limit=3))
     assert made(filled) == 5
-    assert "15 of 20 memories are not yet read for their meaning" in (answer.notice or "")
+    assert "15 of 20 texts are not yet read for their meaning" in (answer.notice or "")
 
     for _ in range(3):
         answer = searching.search(filled, "where are preferences kept?", finding.Options(limit=3))
@@ -202,7 +202,7 @@ def test_a_user_who_stops_the_reading_learns_that_its_result_is_kept(
 def test_many_new_memories_are_noted(filled: Call, added: int, is_noted: bool) -> None:
     encoding.note_missing(filled, added)
 
-    text = "20 of 20 memories are not yet read for their meaning; "
+    text = "20 of 20 texts are not yet read for their meaning; "
     text += "servers do it between calls, `mind index` at once"
     assert filled.notice == (text if is_noted else None)
 

@@ -78,8 +78,8 @@ WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())
 """Called with the new contents of files, None for removed files, before any of them changes."""
 
 _STALE_SECONDS = 3600
-_LARGE_FOLDER = 500_000
-"""The size of a folder itself, in bytes, with some 10,000 files."""
+_LARGE_FOLDER = 100_000
+"""The size of a folder itself, in bytes, with some 1,000 files."""
 _SELDOM = 60
 """A write to a large folder removes old temporary files in one of so many seconds."""
 _AT_ONCE = 8

@@ -209,12 +209,14 @@ def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
 
 def unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[tuple[str, ...], int]]:
     """Returns the names and the number of memories of each changed file that is not approved."""
-    unapproved = {}
-    for path in (change.path for change in pending if has_memories(change.path)):
-        names = call.mind.store.approvals(path)
-        if names and not call.mind.trust.trusted(*names):
-            unapproved[path] = (names, _number(call, path))
-    return unapproved
+    paths = [change.path for change in pending if has_memories(change.path)]
+    named = {path: call.mind.store.approvals(path) for path in paths}
+    trusted = call.mind.trust.checker([name for names in named.values() for name in names])
+    return {
+        path: (names, _number(call, path))
+        for path, names in named.items()
+        if not all(map(trusted, names))
+    }
 
 
 def _number(call: Call, path: str) -> int:

@@ -2,9 +2,10 @@
 
 The notes are real ones, and a question is in other words than its answer, or has words of its
 title. × is the least processor time of several runs as a multiple of that of `python -c pass`,
-which runs by turns with the others; the time of a server is the mean over all questions. ▼ marks
-the rows in which another tool is better than mind; its figure is bold. – is what a tool does not
-have or was not asked for. A target is a limit for mind, at all sizes or at each of them.
+which runs by turns with the others; the time of a server is the mean over all questions, after a
+few that load its models. ▼ marks the rows in which another tool is better than mind; its figure is
+bold. – is what a tool does not have or was not asked for. A target is a limit for mind, at all
+sizes or at each of them.
 """
 
 from __future__ import annotations

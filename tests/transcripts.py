@@ -311,6 +311,7 @@ class Stage:
             patch.setattr("mimo.cli.guided.screen_for", screen)
             patch.setattr(sys, "stdin", terminal)
             patch.setattr(terminal, "readline", typed)
+            patch.setattr("mimo.rendering._PROGRESS_SECONDS", float("inf"))
             patch.setattr("select.select", lambda files, *_: (files, [], []))
             with redirect_stdout(terminal), redirect_stderr(terminal):
                 status = main(shlex.split(words)[1:], open=self.open)

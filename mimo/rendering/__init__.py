@@ -225,22 +225,30 @@ def interrupted(*notes: str) -> None:
 
 
 _PROGRESS_SECONDS = 0.5
-"""The time from the start to the first line of progress, and between two lines of a task."""
+"""The time from the start of a task to its first line of progress, and between two lines."""
 
-_START = time.monotonic()
-_shown: dict[str, float] = {}
-"""When the line of each task was shown last."""
+_due: dict[str, float] = {}
+"""When the next line of each task is shown."""
+_shown: set[str] = set()
+"""The tasks of which a line is shown."""
 
 
 def progress(task: str, done: int, total: int) -> None:
     """Shows the progress of a long task in one line, which is erased at the end."""
-    now, is_over = time.monotonic(), done >= total
-    if task not in _shown if is_over else now - _shown.get(task, _START) < _PROGRESS_SECONDS:
+    line, now = "", time.monotonic()
+    if done >= total:
+        _due.pop(task, None)
+        if task not in _shown:
+            return
+        _shown.remove(task)
+    elif now < _due.setdefault(task, now + _PROGRESS_SECONDS):
         return
-    _shown[task] = now
-    from mimo.guard.privacy import redacted
+    else:
+        from mimo.guard.privacy import redacted
 
-    line = "" if is_over else f"{one_line(redacted(task).value)} {done:,} of {total:,}"
+        line = f"{one_line(redacted(task).value)} {done:,} of {total:,}"
+        _due[task] = now + _PROGRESS_SECONDS
+        _shown.add(task)
     sys.stderr.write(f"\r\x1b[K{line}")
     sys.stderr.flush()
 

@@ -10,6 +10,7 @@ import random
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from importlib.metadata import distributions
 from itertools import count, islice
 from pathlib import Path
@@ -35,8 +36,10 @@ class Note(NamedTuple):
     text: str
 
     def file(self) -> str:
-        """Returns the file that `mind add` would write."""
-        header = f"id: {self.name}\ntype: {self.type}\ncreated: 2026-03-01T09:00:00Z"
+        """Returns the file that `mind add` would write, each a second after the one before."""
+        number = sum((ord(letter) - 97) * 26**n for n, letter in enumerate(self.name[-6:]))
+        created = datetime(2026, 3, 1, 9) + timedelta(seconds=number)
+        header = f"id: {self.name}\ntype: {self.type}\ncreated: {created.isoformat()}Z"
         return f"---\n{header}\n---\n# {self.title}\n\n{self.text}\n"
 
 

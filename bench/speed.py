@@ -2,9 +2,10 @@
 
 The notes are real ones, and a question is in other words than its answer, or has words of its
 title. × is the least processor time of several runs as a multiple of that of `python -c pass`,
-which runs by turns with the others; the time of a server is the mean over all questions. ▼ marks
-the rows in which another tool is better than mind; its figure is bold. – is what a tool does not
-have or was not asked for. A target is a limit for mind, at all sizes or at each of them.
+which runs by turns with the others; the time of a server is the mean over all questions, after a
+few that load its models. ▼ marks the rows in which another tool is better than mind; its figure is
+bold. – is what a tool does not have or was not asked for. A target is a limit for mind, at all
+sizes or at each of them.
 """
 
 from __future__ import annotations
@@ -250,7 +251,8 @@ def served(
                 sessions.append(Session(tool))
         except (SystemExit, OSError, KeyError) as error:
             print(f"{tool.name}: its server failed: {error!r}", flush=True)
-    put(by_words[:10], sessions)  # The first searches of a server read what the others find ready.
+    # The first searches of a server load its models, also that of other languages than English.
+    put([*by_words[:10], Question("welche Datenbank?", frozenset())], sessions)
     put(questions, sessions)
     for session in sessions:
         yield from session.figures()

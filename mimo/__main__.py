@@ -25,7 +25,6 @@ def main() -> int:
             return 0
     gc.set_threshold(GARBAGE)
     try:
-        _load_pathlib()
         from mimo.data import disk
 
         # For every program that is started: an editor, a pager, a browser, those that git starts.
@@ -57,27 +56,6 @@ def main() -> int:
         return status_of(error)
     finally:
         gc.freeze()  # The process ends: a last collection would have no effect.
-
-
-def _load_pathlib() -> None:
-    """Loads `pathlib` without `urllib.parse`, which takes as long and only makes URIs of paths.
-
-    Python 3.13 does so itself. The module in its place is removed again before others look for it.
-    """
-    name = "urllib.parse"
-    if sys.version_info >= (3, 13) or name in sys.modules:
-        return
-
-    def quote_from_bytes(data: bytes) -> str:
-        from urllib.parse import quote_from_bytes
-
-        return quote_from_bytes(data)
-
-    sys.modules[name] = type(sys)(name)
-    vars(sys.modules[name])["quote_from_bytes"] = quote_from_bytes
-    import pathlib  # noqa: F401 - loaded for those that need it
-
-    del sys.modules[name]
 
 
 def _terminate(*_: object) -> None:

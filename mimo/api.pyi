@@ -32,6 +32,7 @@ from mimo.data.disk import Stamp as Stamp
 from mimo.data.failures import failure as failure
 from mimo.data.loads import DataError as DataError
 from mimo.data.loads import loads as loads
+from mimo.data.loads import loads_or_none as loads_or_none
 from mimo.data.locks import lock as lock
 from mimo.data.sqlite import Connection as Connection
 from mimo.data.sqlite import Database as Database

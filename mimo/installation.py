@@ -50,9 +50,11 @@ def permit_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_LARGE = 1 << 20
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_LARGE = 4 << 20
 """The size in bytes of blocks that are outside of the heap."""
+_FREE = 8 << 20
+"""The free bytes at the end of the heap that stay: each long text that is read takes 7 MB."""
 _GARBAGE = 10_000
 """The number of new objects that starts a garbage collection. Commands begin with a larger one."""
 
@@ -71,6 +73,7 @@ def return_memory() -> None:
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        mallopt(_M_TRIM_THRESHOLD, _FREE)
 
 
 def check_installed() -> None:

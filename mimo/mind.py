@@ -177,8 +177,7 @@ class Mind:
             self.index.close()
             return
         if accesses := self._parts.pop("accesses", None):
-            with suppress(MindError, OSError):
-                accesses.flush()
+            accesses.flush()
         if watch := self._parts.get("watch"):
             watch.close()
         for name in ("index", "guard", "values", "trust"):
@@ -221,8 +220,8 @@ class Mind:
         try:
             yield view
         finally:
-            with suppress(MindError, OSError):
-                view.accesses.flush()
+            if accesses := view._parts.get("accesses"):
+                accesses.flush()
             if "index_replaced" in view._parts.keys() - opened:
                 opened.add("index")  # It stays open for the next call.
                 self.use_index(view._parts["index"], notice=view.noted("index"))

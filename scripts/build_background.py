@@ -1,4 +1,4 @@
-"""Count how common words are in general: `mimo/model/background.txt`.
+"""Count how common words are in general: `background.txt` and `frequent.txt` in `mimo/model/`.
 
     python scripts/build_background.py OUT FOLDER…
 
@@ -7,6 +7,9 @@ stretches of 50; a stem that occurs in five stretches or more gets a line: the s
 ten times its rarity, -ln(share of the stretches that contain it), rounded. Lines are sorted, so
 that `mimo.text.background` finds one by bisection. `mimo/model/NOTICE` names the texts that were
 counted. The list holds stems, so it is built again whenever those of words as written change.
+
+`frequent.txt`, beside it, has the most frequent stems: the index compresses texts by it, so that
+other words need another `FORMAT` in `mimo/index/schema.py`.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from mimo.text.tokens import tokenize
@@ -25,6 +29,9 @@ FEWEST = 5
 LONGEST = 20
 """Characters of a stem; longer ones are keys and hashes."""
 
+FREQUENT = 7_900
+"""Characters of the most frequent stems: those to which a window of 8,192 bytes can refer."""
+
 
 def main() -> None:
     """Write the list, and print how many stems it has."""
@@ -35,6 +42,7 @@ def main() -> None:
     paths = sorted(path for folder in arguments.folders for path in folder.rglob("*.md"))
     lines = listed(path.read_text(encoding="utf-8", errors="replace") for path in paths)
     arguments.out.write_text("".join(lines), encoding="ascii")
+    arguments.out.with_name("frequent.txt").write_text(frequent(lines), encoding="ascii")
     print(f"{len(lines)} stems of {len(paths)} files")
 
 
@@ -48,6 +56,15 @@ def listed(texts: Iterable[str]) -> list[str]:
             holding.update(stretch)
     rarities = {stem: -math.log(n / total) for stem, n in holding.items() if n >= FEWEST}
     return [f"{stem}\t{round(10 * rarity)}\n" for stem, rarity in sorted(rarities.items())]
+
+
+def frequent(lines: Iterable[str]) -> str:
+    """Returns the most frequent stems of the list, with a space after each, the best one last."""
+    split = (line.split() for line in lines)
+    by_rarity = sorted((int(tenths), stem) for stem, tenths in split if len(stem) > 2)
+    ends = accumulate(len(stem) + 1 for _, stem in by_rarity)
+    stems = [stem for (_, stem), end in zip(by_rarity, ends, strict=True) if end <= FREQUENT]
+    return "".join(f"{stem} " for stem in reversed(stems))
 
 
 def stretches(text: str) -> Iterator[set[str]]:

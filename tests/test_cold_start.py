@@ -143,7 +143,7 @@ def test_a_search_of_unchanged_files_does_not_load_readers_and_writers(settled: 
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "fact_green"]])
 def test_list_and_show_do_not_load_the_search(settled: Path, argv: list[str]) -> None:
-    unneeded = READING | WRITING | SEARCHING | {"inspect", "mimo.text.tokens", "uuid"}
+    unneeded = READING | WRITING | SEARCHING | {"mimo.text.tokens"}
     assert not unneeded & imported(settled, *argv)
 
 
@@ -185,21 +185,9 @@ def test_the_log_of_events_needs_nothing_heavy(project: Path) -> None:
     assert commands_in(modules) == {"audit.commands"}
 
 
-def test_paths_are_loaded_without_the_parser_of_urls(settled: Path) -> None:
+def test_commands_that_read_do_not_load_the_enumerations_of_signals(settled: Path) -> None:
     for argv in (["list"], ["search", "tea"], ["show", "fact_green"]):
-        assert not {"urllib.parse", "ipaddress", "signal"} & imported(settled, *argv)
-
-
-def test_paths_make_uris_also_if_the_parser_of_urls_was_loaded_late() -> None:
-    code = (
-        "import sys; from mimo.__main__ import _load_pathlib; _load_pathlib()\n"
-        "from pathlib import Path; assert 'urllib.parse' not in sys.modules\n"
-        "import urllib.parse; assert urllib.parse.quote('a b') == 'a%20b'\n"
-        "print(Path('/a b').as_uri())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True)
-
-    assert done.stdout.decode().strip() == "file:///a%20b"
+        assert "signal" not in imported(settled, *argv)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -249,13 +237,3 @@ def test_no_command_and_no_import_loads_a_downloader(project: Path, tmp_path: Pa
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
     )
     assert not DOWNLOADERS & set(done.stdout.split())
-
-
-def test_click_has_the_real_modules_after_a_command():
-    code = """
-from mimo.cli.main import main
-main(["trust", "--help"])
-import click, uuid
-assert isinstance(click.UUID.convert(str(uuid.NAMESPACE_URL), None, None), uuid.UUID)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

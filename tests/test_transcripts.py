@@ -36,7 +36,9 @@ def test_another_output_status_or_input_is_noticed(stage: Stage) -> None:
     assert attempts(scenario._replace(marks=("attack 2 symbolic link",))) == 2
     assert stage.play(scenario) != scenario.text
 
-    (digests,) = scenarios("Three\n  $ echo a-949449650232-949449650a32.bak\n  a-DIGEST-DIGEST.bak")
+    (digests,) = scenarios(
+        "Three\n  $ echo a-949449650232-949449650a32-efcfedf.bak\n  a-DIGEST-DIGEST-DIGEST.bak"
+    )
     assert stage.play(digests) == digests.text
 
     (failing,) = scenarios("One\n  $ false\n  [1]")

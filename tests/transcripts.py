@@ -70,8 +70,9 @@ _AGENT = Caller(surface=Surface.MCP, name="tester")
 _MARK = re.compile(r"(req|attack) (?:(\d+) )?(.+)")
 _ASSIGNMENT = re.compile(r"([A-Z_]+)=(\S*) ")
 _DIGEST = re.compile(
-    # One of 27 digests with seven digits has no letter, and one of 300 with twelve.
-    r"\b(?:(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}|[0-9]{7}|[0-9]{12}|[0-9]{16})\b"
+    # Of those with seven digits, one in 27 has no letter, and one in 1,000 only letters.
+    r"\b(?:(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}"
+    r"|[0-9]{7}|[a-f]{7}|[0-9]{12}|[0-9]{16})\b"
 )
 
 _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
@@ -310,6 +311,7 @@ class Stage:
             patch.setattr("mimo.cli.guided.screen_for", screen)
             patch.setattr(sys, "stdin", terminal)
             patch.setattr(terminal, "readline", typed)
+            patch.setattr("mimo.rendering._PROGRESS_SECONDS", float("inf"))
             patch.setattr("select.select", lambda files, *_: (files, [], []))
             with redirect_stdout(terminal), redirect_stderr(terminal):
                 status = main(shlex.split(words)[1:], open=self.open)

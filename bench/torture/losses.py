@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from bench.parts import Limit
 from bench.torture.commands import Command, begun, prepared
@@ -122,7 +123,7 @@ class Losses:
 @contextlib.contextmanager
 def _restarted() -> Iterator[None]:
     """Lets the machine seem to have started again."""
-    boot, audit.boot = audit.boot, lambda: "another"
+    boot, audit.boot = audit.boot, cache(lambda: "another")
     try:
         yield
     finally:

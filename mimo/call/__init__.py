@@ -106,6 +106,8 @@ class Console:
     """Asks the user at the terminal."""
     progress: Progress | None = None
     """Receives the progress of long work."""
+    note: Callable[[str], object] | None = None
+    """Shows a line at once, for a call that may wait for long."""
     halted: Callable[[], bool] | None = None
     """Returns whether the caller has cancelled."""
     partial: Callable[[object], None] | None = None

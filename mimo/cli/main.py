@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,24 +92,6 @@ def main(
 
 def _read(registry: CommandTable, words: Sequence[str]) -> Line | Callable[[], None]:
     """Returns a line, or what else the words ask for. Raises `Invalid` for others."""
-    # click asks `inspect` for help pages, and `uuid` for a type of options that is never used; they
-    # take half of its time to load.
-    later = {name: type(sys)(name) for name in {"inspect", "uuid"} - sys.modules.keys()}
-
-    def attribute(module: str, name: str) -> object:
-        if sys.modules.get(module) is later[module]:
-            del sys.modules[module]
-        return getattr(import_module(module), name)
-
-    for name, module in later.items():
-        vars(module).update(__getattr__=partial(attribute, name), UUID=str)
-    sys.modules.update(later)
-    import click  # noqa: F401 - loaded without them
-
-    for name, module in later.items():
-        del vars(module)["UUID"]  # It stood for a base class alone.
-        if sys.modules.get(name) is module:
-            del sys.modules[name]
     from mimo.cli.program import Page, read
 
     line = read(registry, words)
@@ -185,6 +166,7 @@ def _console(options: Mapping[str, Any], setting: Setting) -> Console:
         partial=partial(show_part, options=options, setting=setting),
         answers=_answers,
         progress=rendering.progress if is_interactive else None,
+        note=lambda text: complain(f"note: {text}"),
         ask=Asking().ask if is_interactive and is_terminal(sys.stdin) else None,
     )
 

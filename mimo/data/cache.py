@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     _T = TypeVar("_T")
     _P = ParamSpec("_P")
 
-_JOURNAL_BYTES = 8_000_000
-
 _SUSPECT = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -49,7 +47,7 @@ _SUSPECT = (
 """The errors that a damaged row may cause, and a bug of ours, too: SQLite then checks the file."""
 
 _NUMBERS = (
-    "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+    "SELECT m.name, c.name, lower(c.type) FROM sqlite_master m, pragma_table_info(m.name) c"
     " WHERE m.type = 'table' AND c.type IN ('INTEGER', 'REAL')"
 )
 """The columns of numbers; SQLite reports no other value in them."""
@@ -305,7 +303,7 @@ class Cache:
     def _set_up(self, connection: Connection) -> None:
         """Prepares a connection. Raises `sqlite3.DatabaseError`, and `Misread` without a mark."""
         connection.execute("PRAGMA cell_size_check = ON")
-        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {sqlite.SHORT_LOG}")
         (identity,) = connection.execute("SELECT identity FROM cache").fetchone() or (None,)
         if not isinstance(identity, str):
             raise Misread("it has no identity")
@@ -362,8 +360,7 @@ class Cache:
             match = pattern.fullmatch(path.name)
             if match is None or (match[3] and int(match[2]) > self._schema.number):
                 continue
-            with suppress(OSError):
-                path.unlink()
+            disk.discard(path)
             rmtree(path, ignore_errors=True)  # Only if it is a folder.
 
     def _inode(self) -> int | None:
@@ -425,7 +422,7 @@ def _is_caused_by_damage(error: BaseException, connection: Connection) -> bool:
         if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             return True
         numbers = connection.execute(_NUMBERS).fetchall()
-        misfit = "SELECT 1 FROM {} WHERE typeof({}) IN ('text', 'blob') LIMIT 1"
+        misfit = "SELECT 1 FROM {} WHERE typeof({}) NOT IN ('{}', 'null') LIMIT 1"
         return any(connection.execute(misfit.format(*number)).fetchone() for number in numbers)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as failure:
         return sqlite.is_damage(failure)

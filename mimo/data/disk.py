@@ -266,12 +266,13 @@ def start(path: Path, size: int) -> bytes:
 def first_line(path: Path) -> str:
     """Returns the first line of a text file, stripped.
 
-    Raises `OSError`, and `ValueError` if the line is not UTF-8 or contains a NUL.
+    Empty if the file can't be read, and if the line is not UTF-8 or contains a NUL.
     """
-    line = start(path, 4096).partition(b"\n")[0].decode().strip()
-    if "\0" in line:
-        raise ValueError(path)
-    return line
+    try:
+        line = start(path, 4096).partition(b"\n")[0].decode().strip()
+    except (OSError, ValueError):
+        return ""
+    return "" if "\0" in line else line
 
 
 def check(path: Path, *, follow: bool = False) -> None:
@@ -475,6 +476,12 @@ def tighten_open(descriptor: int, path: Path) -> None:
     if mode & OTHERS and private_place(path):
         with suppress(OSError):  # Another user's file, or a file system without modes.
             os.fchmod(descriptor, mode & ~OTHERS)
+
+
+def discard(path: Path) -> None:
+    """Removes a file that nothing needs, if that is possible now."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def is_exposed(path: Path) -> bool:

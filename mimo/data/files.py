@@ -78,8 +78,8 @@ WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())
 """Called with the new contents of files, None for removed files, before any of them changes."""
 
 _STALE_SECONDS = 3600
-_LARGE_FOLDER = 500_000
-"""The size of a folder itself, in bytes, with some 10,000 files."""
+_LARGE_FOLDER = 100_000
+"""The size of a folder itself, in bytes, with some 1,000 files."""
 _SELDOM = 60
 """A write to a large folder removes old temporary files in one of so many seconds."""
 _AT_ONCE = 8
@@ -191,6 +191,14 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
             _announce({path: data})
             _give_name(temporary, path)
         disk.flush_folder(path.parent)
+
+
+def ensure(path: Path, data: bytes, *, mode: int = 0o666) -> bool:
+    """Creates a file as `write_new` does, unless the name is taken; returns whether it did."""
+    with suppress(Conflict):
+        write_new(path, data, mode=mode)
+        return True
+    return False
 
 
 def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:

@@ -89,6 +89,14 @@ def loads(
     return _toml(text) if syntax == "toml" else _yaml(text, depth)
 
 
+def loads_or_none(data: bytes | str, syntax: Syntax = "json") -> Any:
+    """Returns the value of a text; None if it can't be read."""
+    try:
+        return loads(data, syntax)
+    except ValueError:
+        return None
+
+
 def bounded(
     data: bytes | str, syntax: Syntax, *, limit: int = _MAX_BYTES, depth: int = _DEPTH
 ) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FILES = ("", "-wal", "-shm", "-journal")
+SHORT_LOG = 256_000
+"""The number of bytes up to which the log of a cache stays between processes."""
 _OF_FUNCTION = "user-defined function raised exception"
 _MISSING = (
     *("no such table", "no such column", "no such index", "no such fts5 table"),
@@ -141,15 +143,14 @@ def connect(
 
 
 def close(path: Path, connections: Iterable[sqlite3.Connection]) -> None:
-    """Closes connections to a database with a write-ahead log, which it keeps for the next process.
+    """Closes connections to a database with a write-ahead log; the next process uses a short one.
 
-    If the last connection can write, SQLite copies the log into the database, and flushes both of
-    them. A connection that can only read does not, so one is closed last. The log is copied once it
-    has 1,000 pages, and flushed before.
+    If the last connection can write, SQLite copies the log into the database, flushes both of them,
+    and removes the log. A connection that can only read does not, so one is closed last.
     """
     with ExitStack() as last:
         with suppress(sqlite3.Error, OSError):
-            if path.with_name(f"{path.name}-wal").stat().st_size:
+            if 0 < path.with_name(f"{path.name}-wal").stat().st_size <= SHORT_LOG:
                 last.enter_context(closing(connect(path, mode="ro")))
         for connection in connections:
             connection.close()

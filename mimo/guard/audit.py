@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from functools import cache, cached_property
 from pathlib import Path
 
 from mimo.data import append_log, disk, files
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import (
-    Conflict,
     Denied,
     Invalid,
     MindError,
@@ -331,7 +331,7 @@ class AuditLog:
     @property
     def head(self) -> Head | None:
         """Returns the last record that this machine wrote; None if it wrote none."""
-        for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
+        for line in reversed(_end(self._heads, _HEAD_TAIL)):
             count, _, tail = line.decode("ascii", "replace").partition(" ")
             digest, _, tail = tail.partition(" ")
             if count.isdigit() and len(digest) == _HEX:
@@ -356,8 +356,7 @@ class AuditLog:
 
     def _key(self) -> bytes:
         if (key := self.key) is None:
-            with suppress(Conflict):  # another process has made one
-                files.write_new(self._home / "key", self._randomness(32).hex().encode(), mode=0o600)
+            files.ensure(self._home / "key", self._randomness(32).hex().encode(), mode=0o600)
             key = self.key
         if key is None:
             raise StorageFailed(
@@ -391,7 +390,7 @@ class AuditLog:
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Renames a full log, and removes the oldest renamed logs beyond the limit."""
-        if not path.exists() or path.stat().st_size < self._largest:
+        if not (stamp := disk.stamp(path)) or stamp.size < self._largest:
             return head
         disk.flush(path)  # Later, only the newest file is searched for a loss of power.
         # The totals are stored, so that a full log need not be read again.
@@ -427,29 +426,32 @@ class AuditLog:
             lines += line_of(link)
             head = Head(link.number, link.hash, boot())
         # The first record of a file is flushed with the name: a log never disappears.
-        is_first = not path.exists() or not path.stat().st_size
-        append_log.append(path, lines, durable=is_first)
+        stamp = disk.stamp(path)
+        append_log.append(path, lines, durable=not (stamp and stamp.size))
         # The new head is the last line of a file, which survives a crash.
-        heads, line = self._head_path(), f"{' '.join(map(str, head))}\n".encode()
-        if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:
+        heads, line = self._heads, f"{' '.join(map(str, head))}\n".encode()
+        if (stamp := disk.stamp(heads)) and stamp.size > _LARGEST_HEAD:
             files.replace(heads, line, mode=0o600)
         else:
-            append_log.append(heads, line, durable=not heads.exists())
+            append_log.append(heads, line, durable=not stamp)
         return head
 
     def _state(self, path: Path, key: bytes) -> object:
         """Returns a value that changes if another process writes to the log."""
-        return key, disk.stamp(path), disk.stamp(self._head_path())
+        return key, disk.stamp(path), disk.stamp(self._heads)
 
     def _totals_file(self) -> str:
         """Returns the name of the stored totals; a clone does not know the key and so the name."""
         return f"{files.own_name('metrics', (self.key or b'').hex())}.json"
 
-    def _head_path(self) -> Path:
+    @cached_property
+    def _heads(self) -> Path:
+        """The file with the heads of the log of this project."""
         root = os.fsencode(self._root) if self._root else b""
         return self._home / "heads" / disk.sha256(root).hex()[:32]
 
 
+@cache
 def boot() -> str:
     """Returns a name for this start of the machine; empty if the system has none."""
     try:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from mimo.errors import Misread
@@ -50,7 +51,7 @@ _MOST_READ = 500
 _SAMPLE = 64
 """The number of units with a word of which the approved ones are counted."""
 _PROTECTED = (
-    "m.key IN (SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
+    "m.key IN (SELECT key FROM memories WHERE shadowed = 0 AND path = '.mind/MEMORY.md' UNION ALL"
     " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
     f" WHERE importance >= {_IMPORTANT} AND parent IS NULL AND {_APPROVED}"
     f" ORDER BY importance DESC, {newest_first('m')} LIMIT {_MOST_READ}))"
@@ -59,22 +60,28 @@ _PROTECTED = (
 
 @contextmanager
 def open_catalog(
-    folder: Path, owner: str, approves: Approves, root: Path, allowed: Collection[str] | None = None
+    folder: Path,
+    owner: str,
+    approves: Approves,
+    root: Path,
+    allowed: Collection[str] | None = None,
+    *,
+    year: int = 0,
 ) -> Iterator[Catalog | None]:
     """Yields the catalog in a folder, or None; one that `owner` has not made is empty.
 
     It creates, refreshes and embeds nothing, so it may lag behind the files. Its memories from
     files that have changed since are left out. If approved texts are few, `allowed` has all their
-    names, and other memories are not read.
+    names, and other memories are not read. `year` is the current one.
     """
     approvals = Approvals()
-    approvals.approves = approves
+    approvals.approves = cache(approves)
     with closing(open_cache(folder, owner, approvals)) as tables:
         if not tables.exists:
             yield None
         else:
             with tables.reading() as sql:
-                yield Catalog(sql, root, allowed)
+                yield Catalog(sql, root, allowed, year=year)
 
 
 class Catalog:
@@ -85,13 +92,15 @@ class Catalog:
         sql: sqlite3.Connection,
         root: Path | None = None,
         allowed: Collection[str] | None = None,
+        *,
+        year: int = 0,
     ) -> None:
         """Takes a connection on which all reads see the same state.
 
         Without the project's root, no file is checked for changes.
         """
         self.sql = sql
-        self._root = root
+        self._root, self._year = root, year
         self._approved, self._protected, self._of_few = _APPROVED, _PROTECTED, ""
         self._by, self._by_importance = "", "INDEXED BY memories_important"
         if allowed is not None:
@@ -186,13 +195,14 @@ class Catalog:
 
     def left_out(self, path: str) -> int:
         """Returns the number of memories in a file that are not approved."""
-        query = "SELECT count(*) FROM memories WHERE +shadowed = 0 AND path = ? AND NOT"
+        query = "SELECT count(*) FROM memories WHERE shadowed = 0 AND path = ? AND NOT"
         (count,) = self.sql.execute(f"{query} approved(approval)", (path,)).fetchone()
         return int(count)
 
     def by_id(self, id: str) -> list[Note]:
         """Returns the approved memory with that id, if there is one."""
-        return self._notes("m.id = ?", 1, (id,))
+        # SQLite would go through all memories in the order of their times.
+        return self._notes("m.id = ?", 1, (id,), by="INDEXED BY memories_id")
 
     def holding(self, term: str, limit: int) -> int:
         """Returns the number of memories, approved or not, that contain a token, up to a limit."""
@@ -326,7 +336,8 @@ class Catalog:
             values,
         )
         notes: list[Note] = []
-        for note in map(_note, rows):
+        for row in rows:
+            note = _note(row, self._year)
             if self._is_fresh(note) and (accepts is None or accepts(note)):
                 is_failed = note.outcome == _FAILED
                 notes.append(self._with_successor(note, private=private) if is_failed else note)
@@ -358,7 +369,7 @@ def _current(*, private: bool) -> str:
     return (CURRENT if private else CURRENT_IF_SHARED).format("m")
 
 
-def _note(row: Sequence[Any]) -> Note:
+def _note(row: Sequence[Any], year: int = 0) -> Note:
     """Returns the note of a row. Raises `Misread` if it is not as it was written."""
     from mimo.memory.note import Note
 
@@ -383,4 +394,5 @@ def _note(row: Sequence[Any]) -> Note:
         extra=fields.get("extra", {}),
         path=from_sql(path),
         digest=from_digest(digest),
+        year=year,
     )

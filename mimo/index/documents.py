@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from mimo.data import disk
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
+from mimo.index.schema import marks
 from mimo.memory import naming
 from mimo.memory.duplicates import statement
 from mimo.memory.model import Memory, Record
@@ -17,6 +18,10 @@ from mimo.text.clean import compiled
 from mimo.text.families import kinds, may_have_nouns
 from mimo.text.phrases import SENTENCE_TAIL
 from mimo.text.tokens import UNSPACED, tokenize, tokens_of_chunks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
 
 UNIT_WORDS = 60
 PASSAGE_WORDS = 200
@@ -251,8 +256,6 @@ class Document:
     """The keys of its names, with their ranks."""
     units: tuple[Unit, ...]
     """At least one: a record without words has an empty unit for its title."""
-    unit_texts: tuple[str, ...]
-    """The embedded text of each unit."""
     unit_vectors: tuple[bytes, ...]
     """The name of each unit's vector: the hash of the embedded text."""
     passages: tuple[str, ...]
@@ -279,7 +282,6 @@ def document(record: Record) -> Document:
     if record.parent is None and (not is_plain or memory.extra or "::" in memory.content):
         names, words = naming.of_record(record)
         title += [token for token in dict.fromkeys(tokenize(words)) if token not in title]
-    unit_texts = tuple(_embedded(memory, units))
     return Document(
         record=record,
         row=row,
@@ -287,8 +289,7 @@ def document(record: Record) -> Document:
         names=names,
         topic=" ".join(tokenize(" ".join(filter(None, [memory.topic, *memory.tags])))),
         units=units,
-        unit_texts=unit_texts,
-        unit_vectors=tuple(map(name_of, unit_texts)),
+        unit_vectors=tuple(map(name_of, _embedded(memory, [unit.text for unit in units]))),
         passages=() if passages == tuple([unit.tokens for unit in units]) else passages,
     )
 
@@ -313,16 +314,32 @@ def may_cite(*texts: object) -> bool:
 
 
 def name_of(text: str) -> bytes:
-    """Returns the name of a text's vector: 16 bytes of BLAKE2b."""
-    return disk.blake2b(text.encode("utf-8", "surrogatepass"))
+    """Returns the name of a text's vector: 12 bytes of BLAKE2b."""
+    return disk.blake2b(text.encode("utf-8", "surrogatepass"), size=12)
 
 
 def statement_of(memory: Memory) -> bytes:
-    """Returns the hash of a memory's statement, equal for duplicates: 16 bytes of BLAKE2b."""
+    """Returns the hash of a memory's statement, equal for duplicates: 12 bytes of BLAKE2b."""
     return name_of(statement(memory))
 
 
-def _embedded(memory: Memory, units: Iterable[Unit]) -> Iterator[str]:
+def embedded_texts(
+    sql: sqlite3.Connection, keys: Sequence[int]
+) -> dict[int, list[tuple[bytes, str]]]:
+    """Returns, by key of a memory, the embedded text of each unit, after the name of its vector."""
+    spans: dict[int, list[tuple[int, int]]] = {key: [] for key in keys}
+    query = "SELECT memory, start, length FROM units WHERE memory"
+    for key, start, length in sql.execute(f"{query} IN ({marks(keys)}) ORDER BY key", keys):
+        spans[key].append((start, start + length))
+    texts = {}
+    for key, record in rows.by_key(sql, keys).items():
+        parts = [record.memory.text[start:end] for start, end in spans[key]]
+        # A vector outlasts the index, so it is named for its text, and not as the index states.
+        texts[key] = [(name_of(text), text) for text in _embedded(record.memory, parts)]
+    return texts
+
+
+def _embedded(memory: Memory, units: Iterable[str]) -> Iterator[str]:
     """Yields the embedded text of each unit of a memory, below its heading.
 
     That consists of the topic, and of the title unless the text begins with it.
@@ -332,5 +349,5 @@ def _embedded(memory: Memory, units: Iterable[Unit]) -> Iterator[str]:
     alone = f"{topic}: \n" if topic else ""
     above = f"{topic}: {title}\n" if topic else f"{title}\n" if title else ""
     for unit in units:
-        is_titled = title and unit.text.lstrip("# \n").startswith(title)
-        yield f"{alone if is_titled else above}{unit.text}"
+        is_titled = title and unit.lstrip("# \n").startswith(title)
+        yield f"{alone if is_titled else above}{unit}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, cast
 
@@ -15,7 +16,7 @@ from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
 from mimo.data.disk import WAIT_SECONDS
 from mimo.data.sqlite import Connection
 from mimo.errors import Misread, StorageFailed
-from mimo.index import names, rows, schema, selection, tracking
+from mimo.index import names, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
 
-_MEANINGS_BATCH = 32
+_MEANINGS_BATCH = 8
 """The number of memories for which the encoder's vectors are made and stored at a time."""
 
 _TEXTS_OF_TURN = 4
@@ -508,8 +509,8 @@ class Index(Reader):
         if self._folder:
             from shutil import rmtree
 
-            with suppress(FileNotFoundError):
-                rmtree(self._folder / "past")
+            if (past := self._folder / "past").exists():
+                rmtree(past)
 
     def write(
         self,
@@ -548,12 +549,14 @@ class Index(Reader):
         self,
         advance: Callable[[int, int], object],
         turn: Callable[[], AbstractContextManager[None]] | None = None,
+        threads: int = 1,
     ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
         Static ones are then removed; without an encoder, they are made. Before each batch, and at
         the end, `advance` is called with the number of memories done and of all, and may raise to
-        stop. With `turn`, a few texts at a time are read in a context that it returns.
+        stop. With `turn`, a few texts at a time are read in a context that it returns. `threads`
+        read the texts of a batch, and this one stores their vectors.
         """
         if self.meanings is None:
             with turn() if turn else nullcontext():
@@ -561,21 +564,24 @@ class Index(Reader):
             return 0
         with self.reading() as sql:
             keys = self.meanings.missing(sql)
-        for start in range(0, len(keys), _MEANINGS_BATCH):
-            advance(start, len(keys))
-            # A transaction for each batch: a long one would keep the log from being shortened.
-            with self.reading() as sql:
-                texts = self.meanings.texts(sql, keys[start : start + _MEANINGS_BATCH])
-            size = _TEXTS_OF_TURN if turn else len(texts) or 1
-            for first in range(0, len(texts), size):
-                with turn() if turn else nullcontext():
-                    self.meanings.of(texts[first : first + size])
+        batch = _MEANINGS_BATCH * threads
+        with self.meanings.in_threads(threads) as encode:
+            for start in range(0, len(keys), batch):
+                advance(start, len(keys))
+                # A transaction for each batch: a long one would keep the log from being shortened.
+                with self.reading() as sql:
+                    texts = self.meanings.texts(sql, keys[start : start + batch])
+                size = _TEXTS_OF_TURN if turn else len(texts) or 1
+                for first in range(0, len(texts), size):
+                    with turn() if turn else nullcontext():
+                        self.meanings.of(texts[first : first + size], encode=encode)
         advance(len(keys), len(keys))
         if keys:
             if self._vectors:
                 with suppress(StorageFailed):  # Another process writes; the next ones remove them.
                     self._vectors.clear()
             self._limit_unused(self.meanings.vectors, self.totals().units)
+            self.count_missing_meanings()  # Notes that there are all.
         return len(keys)
 
     @contextmanager
@@ -617,15 +623,14 @@ class Index(Reader):
         state = f"{getattr(sql, 'identity', '')} {sums.revision}"
         if names == () or (names is None and self._vectors.state().complete == state):
             return
-        from mimo.index.documents import document
+        from mimo.index.documents import embedded_texts
 
         needed = tracking.vector_names(sql) if names is None else {*names}
         with suppress(*FAILURES):
             missing = needed - self._vectors.known(needed)
             for keys in portions(tracking.memories_of(sql, missing)):
-                made = map(document, rows.by_key(sql, keys).values())
-                named = (zip(each.unit_vectors, each.unit_texts, strict=True) for each in made)
-                texts = {name: text for pair in named for name, text in pair if name in missing}
+                named = chain.from_iterable(embedded_texts(sql, keys).values())
+                texts = {name: text for name, text in named if name in missing}
                 vectors = self._embedder.encode_many([*texts.values()])
                 self._vectors.put(dict(zip(texts, vectors, strict=True)))
             if names is None:

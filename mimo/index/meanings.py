@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ from mimo.data.cache import Cache
 from mimo.data.sqlite import Connection
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.index import rows, schema, tracking
-from mimo.index.documents import document, name_of
+from mimo.index import schema, tracking
+from mimo.index.documents import embedded_texts, name_of
 from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.schema import marks, portions
 from mimo.index.selection import memories_near
@@ -29,6 +29,8 @@ from mimo.memory.model import Filter
 
 if TYPE_CHECKING:
     from mimo.ranking import Ranked
+
+    Encode = Callable[[Sequence[str]], list[bytes]]
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -52,7 +54,7 @@ In a store of another language, the few texts that it can read would come first.
 """
 
 _NOTED = 200
-"""The number of looked up units from which it is noted that none lacked a vector."""
+"""The number of looked-up units from which it is noted that none lacks a vector."""
 
 _WAIT_SECONDS = 0.2
 
@@ -103,13 +105,17 @@ class Meanings:
         """Makes the next comparison look up all vectors: another database has the texts."""
         self._checked: tuple[int, State] | None = None
         self._lacking: Mapping[int, int] = {}
+        self._looked_up = 0
+        """The number of units that were looked up since the last note that none lacks a vector."""
 
     def close(self) -> None:
         """Closes the file."""
         if self._opened:
             self._opened.close()
 
-    def of(self, texts: Sequence[str], limit: int | None = None) -> list[bytes]:
+    def of(
+        self, texts: Sequence[str], limit: int | None = None, encode: Encode | None = None
+    ) -> list[bytes]:
         """Returns the vector of each text, empty for one that the encoder can't read.
 
         Missing vectors are made and stored, at most `limit`; those of later texts are empty.
@@ -120,12 +126,30 @@ class Meanings:
         missing = {name: text for name, text in pairs if name not in stored}
         missing = dict(islice(missing.items(), limit))
         if missing:
-            vectors = self.encoder.encode_many(list(missing.values()))
+            vectors = (encode or self.encoder.encode_many)(list(missing.values()))
             new = dict(zip(missing, vectors, strict=True))
             with suppress(StorageFailed):  # Another process may be writing; they are made again.
                 self.vectors.put(new, wait=_WAIT_SECONDS)
             stored.update(new)
         return [stored.get(name, b"") for name in names]
+
+    @contextmanager
+    def in_threads(self, threads: int) -> Iterator[Encode]:
+        """Yields the encoder's `encode_many`, which divides the texts among threads."""
+        if threads == 1:
+            yield self.encoder.encode_many
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        def encode(texts: Sequence[str]) -> list[bytes]:
+            # Texts of all lengths for each thread: they end at about the same time.
+            shares = [sorted(texts, key=len)[first::threads] for first in range(threads)]
+            vectors = chain(*pool.map(self.encoder.encode_many, shares))
+            made = dict(zip(chain(*shares), vectors, strict=True))
+            return [made[text] for text in texts]
+
+        with ThreadPoolExecutor(threads) as pool:
+            yield encode
 
     def compared(
         self,
@@ -143,10 +167,10 @@ class Meanings:
         query = self.encoder.encode(text)
         if not query:
             return None
-        if (lacking := self._lacking_vectors(sql)) and by_words:
+        lacking, state = self._lacking_vectors(sql)
+        if lacking and by_words:
             self._catch_up(sql, lacking, by_words())
-            lacking = self._lacking_vectors(sql)
-        state = self.vectors.state()
+            lacking, state = self._lacking_vectors(sql)
         if state.full <= READABLE * state.empty:
             return None
         nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
@@ -173,7 +197,7 @@ class Meanings:
 
     def missing(self, sql: sqlite3.Connection) -> list[int]:
         """Returns the keys of the memories that lack vectors: own ones first, newest first."""
-        return _in_order(sql, self._lacking_vectors(sql))
+        return _in_order(sql, self._lacking_vectors(sql)[0])
 
     def missing_names(self, sql: sqlite3.Connection) -> list[bytes]:
         """Returns the names of the vectors that are not made yet."""
@@ -186,17 +210,16 @@ class Meanings:
 
     def texts(self, sql: sqlite3.Connection, keys: Sequence[int]) -> list[str]:
         """Returns the texts of the units of memories that have no vector yet, each once."""
-        records = rows.by_key(sql, keys)
-        units = (document(records[key]).unit_texts for key in keys if key in records)
-        return self._without_vector(chain.from_iterable(units))
+        texts = embedded_texts(sql, keys)
+        return self._without_vector(chain.from_iterable(texts[key] for key in keys if key in texts))
 
-    def _without_vector(self, texts: Iterable[str]) -> list[str]:
-        named = {name_of(text): text for text in texts}
+    def _without_vector(self, texts: Iterable[tuple[bytes, str]]) -> list[str]:
+        named = dict(texts)
         made = self.vectors.known(named)
         return [text for name, text in named.items() if name not in made]
 
-    def _lacking_vectors(self, sql: sqlite3.Connection) -> Mapping[int, int]:
-        """Returns the memories that lack vectors, with the number of their units without one.
+    def _lacking_vectors(self, sql: sqlite3.Connection) -> tuple[Mapping[int, int], State]:
+        """Returns the memories that lack vectors, with how many each lacks, and the vectors' state.
 
         Only memories that changed or lacked vectors since the last time are looked up, also of
         another process if no vector was missing then.
@@ -208,15 +231,17 @@ class Meanings:
         changed, previous = None, self._checked
         if previous and previous[1].epoch == state.epoch:
             if (previous[0], previous[1].newest) == (revision, state.newest):
-                return self._lacking
+                return self._lacking, state
             changed = tracking.changed_since(sql, previous[0])
         among = None if changed is None else list({*changed, *self._lacking})
         units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
         self._lacking = _lacking(units, self.vectors)
         self._checked = revision, state
-        if not self._lacking and len(units) > _NOTED and identity:
+        self._looked_up += len(units)
+        if not self._lacking and self._looked_up > _NOTED and identity:
+            self._looked_up = 0
             self.vectors.note_complete(f"{identity} {revision}")
-        return self._lacking
+        return self._lacking, state
 
     def _catch_up(
         self,
@@ -231,9 +256,8 @@ class Meanings:
         best = [(match.key, match.unit) for match in ranked if match.key in lacking][:_MOST_READ]
         newest = _in_order(sql, lacking)[:_MOST_READ]
         best = [*((key, 0) for key in newest[:_JUST_ADDED]), *best]
-        records = rows.by_key(sql, [key for key, _ in best])
-        units = [document(records[key]).unit_texts[number] for key, number in best]
-        texts = self._without_vector(units)
+        units = embedded_texts(sql, [key for key, _ in best])
+        texts = self._without_vector([units[key][number] for key, number in best])
         if sum(map(len, texts)) < MOST_CHARACTERS:
             texts = list(dict.fromkeys((*texts, *self.texts(sql, newest))))
         starts = accumulate(map(len, texts), initial=0)
@@ -275,12 +299,15 @@ def _units(
     sql: sqlite3.Connection, memories: Sequence[int] | None = None, *, with_private: bool
 ) -> list[tuple[int, bytes]]:
     """Returns the units of memories, default all, by memory and the name of the vector."""
+    hidden = f"shadowed = 1{'' if with_private else ' OR private = 1'}"
+    if memories is None:  # Reads an index of `units` alone.
+        hidden = f"(SELECT key FROM memories WHERE {hidden})"
+        query = f"SELECT memory, vector FROM units WHERE memory NOT IN {hidden}"
+        return sql.execute(query).fetchall()
     query = (
         "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
-        f" WHERE m.shadowed = 0{'' if with_private else ' AND m.private = 0'}"
+        f" WHERE NOT ({hidden})"
     )
-    if memories is None:
-        return sql.execute(query).fetchall()
     units: list[tuple[int, bytes]] = []
     for some in portions(memories):
         units += sql.execute(f"{query} AND u.memory IN ({marks(some)})", some)

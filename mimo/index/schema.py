@@ -12,11 +12,10 @@ from __future__ import annotations
 import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-from mimo.data import Schema
+from mimo.data import Schema, disk
 from mimo.errors import Misread
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 23
+FORMAT = 24
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (
@@ -50,11 +49,14 @@ _MICROSECOND = timedelta(microseconds=1)
 _AT_ONCE = 500
 """The number of values in one query; older builds of SQLite take 999 at most."""
 
-_SHORT = 120
+_SHORT = 40
 """The number of bytes below which compressing a text saves nothing."""
 
-_WINDOW, _MEMORY = 13, 6
+_LEVEL, _WINDOW, _MEMORY = 4, 13, 6
 """Small tables: preparing the usual ones takes longer than compressing a note."""
+
+_FREQUENT = __file__.rpartition("index")[0] + "model/frequent.txt"
+"""Frequent words, to which compressed texts refer; made by `scripts/build_background.py`."""
 
 VOUCHED = "(approved(s.approval) OR approved(claim(s.id, l.target)))"
 """The condition that an approved text of `s`, the source of a link `l`, supersedes the target.
@@ -77,7 +79,8 @@ one, unless an approved text of it did. `Approvals` adds the functions `approved
 CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
 """The same among the memories that are not private, for files and answers that others get."""
 
-# A name that equals its tail is empty in `names`.
+# A name that equals its tail is empty in `names`. A search by path names `shadowed`, with which the
+# index begins: it also finds and counts by that alone.
 # `words` is contentless, since `units` and `memories` hold the same tokens. The `ascii` tokenizer
 # does not change our tokens: unicode61 would cut Hindi and Thai words at vowel signs. The length of
 # a unit is in its key (see `unit_key`): FTS5 looks lengths up in a table, one statement for each
@@ -191,14 +194,13 @@ CREATE TABLE units (
 CREATE INDEX units_memory ON units (memory, vector);
 
 CREATE INDEX memories_handle ON memories (handle);
-CREATE INDEX memories_path ON memories (path, shadowed, approval, parent);
+CREATE INDEX memories_path ON memories (shadowed, path, approval, parent);
 CREATE INDEX memories_created ON memories (shadowed, created);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_citing ON memories (created) WHERE cites = 1;
-CREATE INDEX memories_approval ON memories (shadowed, approval);
 CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 CREATE INDEX tags_tag ON tags (tag, memory);
@@ -330,8 +332,7 @@ def remove_earlier(folder: Path) -> None:
     """Removes the files of versions of mind up to 1.1, as far as possible."""
     for path in folder.iterdir():
         if compiled(_EARLIER).fullmatch(path.name):
-            with suppress(OSError):
-                path.unlink()
+            disk.discard(path)
 
 
 def newest_first(memory: str) -> str:
@@ -367,7 +368,7 @@ def packed(text: str) -> str | bytes:
     data = text.encode()
     if len(data) < _SHORT:
         return text
-    compressor = zlib.compressobj(wbits=-_WINDOW, memLevel=_MEMORY)
+    compressor = _compressor().copy()
     small = compressor.compress(data) + compressor.flush()
     return small if len(small) < len(data) else text
 
@@ -377,9 +378,25 @@ def unpacked(value: str | bytes) -> str:
     if isinstance(value, str):
         return value
     try:
-        return zlib.decompress(value, -_WINDOW).decode()
+        decompressor = zlib.decompressobj(-_WINDOW, _frequent())
+        text = decompressor.decompress(value).decode()
     except (zlib.error, TypeError, ValueError) as error:
         raise Misread("content") from error
+    if not decompressor.eof:
+        raise Misread("content")
+    return text
+
+
+@cache
+def _compressor() -> zlib._Compress:
+    """Returns what a compressor of each text is copied from: preparing the words takes longer."""
+    return zlib.compressobj(_LEVEL, wbits=-_WINDOW, memLevel=_MEMORY, zdict=_frequent())
+
+
+@cache
+def _frequent() -> bytes:
+    with open(_FREQUENT, "rb") as file:  # noqa: PTH123 - pathlib is for files that change
+        return file.read()
 
 
 def to_digest(digest: str) -> str | bytes:

@@ -287,7 +287,7 @@ def _compared(
 def unread(missing: int, memories: int) -> str:
     """Returns the notice that some memories have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
-    text = f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; "
+    text = f"{missing:,} of {memories:,} texts {verb} not yet read for their meaning; "
     return Hint(text, "servers do it between calls, ", Command("index"), " at once")
 
 
@@ -319,8 +319,10 @@ def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> t
     hits = []
     for match in ranked:
         record, stored = records[match.key], candidates[match.key]
-        unit = stored.units[match.unit]
+        unit, *later = stored.units[match.unit : match.unit + 2]
         text = record.memory.text[unit.start : unit.start + unit.length]
+        if later and text.rpartition("\n")[2].startswith("#"):  # What is below the heading answers.
+            text = record.memory.text[unit.start : later[0].start + later[0].length]
         hits.append(
             Hit(
                 record=record,
@@ -429,8 +431,8 @@ class Candidates:
             )
             for part in parts
         }
-        for key in list(listed):
-            listed |= dict.fromkeys(near for near in beside.get(key, ()) if around.get(near, True))
+        for key in [key for key in listed if key in beside]:
+            listed |= dict.fromkeys(near for near in beside[key] if around.get(near, True))
         parents = source.parents(parts) if parts else {}
         of = {key: stored.candidate for key, stored in self._stored.items()}
         for key, places in beside.items():

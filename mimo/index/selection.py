@@ -6,7 +6,7 @@ The candidates hold a word of the query, or have a vector near to its vector.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
@@ -224,7 +224,7 @@ def count(sql: sqlite3.Connection, filter: Filter) -> int:
     return int(sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).fetchone()[0])
 
 
-def _current_decision(memory: str, *, shared: bool = False) -> str:
+def current_decision(memory: str, *, shared: bool = False) -> str:
     """Returns the condition that a row of `memories` is a decision that nothing supersedes.
 
     With `shared`, it is not private, and private memories supersede nothing.
@@ -242,7 +242,7 @@ def current(
     Unapproved decisions are returned only if no decision on the topic is approved, or with
     `unapproved` beside the approved ones. With `shared`, private memories do not matter.
     """
-    of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
+    of_topic = f"WHERE m.topic_key = ? AND {current_decision('m', shared=shared)}"
     for approved in ("1",) if unapproved else ("approved(m.approval)", "1"):
         clause = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
         if decisions := tuple(rows.select(sql, clause, (topic_key(topic),))):
@@ -268,7 +268,7 @@ def competing(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({marks(ids)})"
-        f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
+        f" AND {current_decision('m', shared=shared)} AND {current_decision('o', shared=shared)}"
         " AND (NOT approved(m.approval) = NOT approved(o.approval)"
         f" OR approved(o.approval) AND NOT EXISTS ({follows}))"
         f" ORDER BY {newest_first('o')}",
@@ -468,9 +468,8 @@ def memories_near(
     """Returns the memories of the `limit` units nearest to a query's vector, nearest first.
 
     Their cosines are positive. Or the `limit` nearest memories, each by its nearest unit. All pass
-    the filter, and have their cosine. At first some of the nearest vectors of all are fetched, of
-    which enough pass most filters. Then the fetched ones are twice a fair share; if few memories
-    pass, or the query's subject hardly occurs among them, their vectors are compared one by one.
+    the filter, and have their cosine. If few memories pass, or the query's subject hardly occurs
+    among them, their vectors are compared one by one.
     """
     where, values = condition(filter)
     columns = "u.vector, -m.created, coalesce(m.parent, ''), m.position, m.id, m.key"
@@ -494,12 +493,11 @@ def memories_near(
         sure = [key for distance, _, key in matches if -distance > least]
         return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= limit
 
-    matches, is_enough = fetched(4 * limit)  # Many units are of one memory, or do not pass.
-    if not is_enough:
-        admitted, memories = count(sql, filter), count(sql, Filter())
-        if admitted * _COMPARED_EACH >= memories:
-            matches, is_enough = fetched(max(20 * limit, 2 * limit * memories // max(admitted, 1)))
-    if not is_enough:
+    for depth in _depths(sql, filter, limit):
+        matches, is_enough = fetched(depth)
+        if is_enough:
+            break
+    else:
         units = sql.execute(
             f"SELECT {columns} FROM memories m CROSS JOIN units u ON u.memory = m.key"
             f" WHERE {where}",
@@ -511,3 +509,14 @@ def memories_near(
         if of == "memories" or distance < 0:
             nearest.setdefault(key, -distance)
     return dict(islice(nearest.items(), limit))
+
+
+def _depths(sql: sqlite3.Connection, filter: Filter, limit: int) -> Iterator[int]:
+    """Yields how many of the nearest vectors of all are fetched, until enough are of memories.
+
+    At first so many that enough pass most filters; the last are twice a fair share.
+    """
+    yield from (2 * limit, 4 * limit)  # Many units are of one memory, or do not pass.
+    admitted, memories = count(sql, filter), count(sql, Filter())
+    if admitted * _COMPARED_EACH >= memories:
+        yield max(20 * limit, 2 * limit * memories // max(admitted, 1))

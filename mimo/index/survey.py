@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
 from datetime import tzinfo
 from itertools import pairwise
 
@@ -16,10 +15,11 @@ from mimo.data.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows, schema
 from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions
-from mimo.index.selection import condition
+from mimo.index.selection import condition, current_decision
 from mimo.index.targets import named_links, resolved
 from mimo.memory.decay import never_fades
 from mimo.memory.model import Filter, Kind, Record
+from mimo.text.calendar import in_zone
 
 _QUARTER = 15 * 60 * 1_000_000
 """A quarter of an hour in microseconds."""
@@ -39,11 +39,15 @@ class Origins:
 
 def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
     """Returns the number of memories of each type that occurs; an ingested file is one memory."""
-    selected = sql.execute(
-        "SELECT type, count(DISTINCT coalesce(parent, key)) FROM memories WHERE +shadowed = 0"
-        " GROUP BY type"
+    # Each reads an index alone.
+    of_all = "SELECT type, count(*) FROM memories WHERE +shadowed = 0 GROUP BY type"
+    of_further_chunks = (
+        "SELECT type, count(*) - count(DISTINCT parent) FROM memories"
+        " WHERE parent IS NOT NULL AND +shadowed = 0 GROUP BY +type"
     )
-    return {Kind(type): number for type, number in selected}
+    numbers = Counter[str](dict(sql.execute(of_all)))
+    numbers.subtract(dict(sql.execute(of_further_chunks)))
+    return {Kind(type): number for type, number in numbers.items()}
 
 
 def tags(sql: sqlite3.Connection, limit: int) -> list[tuple[str, int]]:
@@ -67,8 +71,7 @@ def months(sql: sqlite3.Connection, zone: tzinfo) -> dict[str, int]:
     months: Counter[str] = Counter()
     for quarter, is_day, number in selected:
         moment = schema.to_time(quarter * _QUARTER)
-        with suppress(OverflowError):  # At an end of the calendar it stays in UTC.
-            moment = moment if is_day else moment.astimezone(zone)
+        moment = moment if is_day else in_zone(moment, zone)
         months[f"{moment.year:04}-{moment.month:02}"] += number
     return dict(months)
 
@@ -158,8 +161,8 @@ class Approved(NamedTuple):
 def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approved:
     """Returns how many texts of memories are approved."""
     query = "SELECT approval, path, parent FROM memories WHERE +shadowed = 0"
-    rows = {(from_digest(name), path, parent) for name, path, parent in sql.execute(query)}
-    left = [row for row in rows if not approves(row[0])]
+    rows = set(sql.execute(query))
+    left = [row for row in rows if not approves(from_digest(row[0]))]
     items = {(path,) if parent else (path, name) for name, path, parent in left}
     return Approved(len(rows), len(rows) - len(left), len(items))
 
@@ -248,23 +251,27 @@ def disputed(sql: sqlite3.Connection) -> tuple[Record, ...]:
     return tuple(record for record in records if record.memory.competing)
 
 
-def contested(sql: sqlite3.Connection) -> list[str]:
-    """Returns the topics with several decisions, superseded ones too."""
-    several = "SELECT topic_key FROM memories WHERE {} GROUP BY topic_key HAVING count(*) > 1"
-    # Reads an index alone; few topics have several memories.
-    topics = several.format("topic_key IS NOT NULL AND +shadowed = 0")
-    decision = "type = 'decision' AND +shadowed = 0"
-    selected = sql.execute(several.format(f"topic_key IN ({topics}) AND +{decision}"))
-    return [topic for (topic,) in selected]
+def rivals(sql: sqlite3.Connection) -> list[list[int]]:
+    """Returns the keys of the current decisions that compete with each other, a list to a topic.
 
-
-def rivals(sql: sqlite3.Connection, topics: Sequence[str]) -> tuple[Record, ...]:
-    """Returns the decisions on these topics, newest first, superseded ones too."""
-    records: list[Record] = []
-    for some in portions(topics):
-        where = f"WHERE +m.type = 'decision' AND m.topic_key IN ({marks(some)}) AND +m.shadowed = 0"
-        records += rows.select(sql, where, some)
-    return tuple(sorted(records, key=rows.newest_first))
+    Approved decisions compete with each other, and so do unapproved ones. Newest first.
+    """
+    # The subquery reads an index alone; few topics have several memories. The plus keeps SQLite
+    # from reading all memories by time.
+    selected = sql.execute(
+        "SELECT m.topic_key, approved(m.approval), m.key FROM memories m WHERE m.topic_key IN"
+        " (SELECT topic_key FROM memories WHERE topic_key IS NOT NULL AND +shadowed = 0"
+        f" GROUP BY topic_key HAVING count(*) > 1) AND {current_decision('m')}"
+        f" ORDER BY +{newest_first('m')}"
+    )
+    alike: dict[tuple[str, bool], list[int]] = {}
+    for topic, is_approved, key in selected:
+        alike.setdefault((topic, is_approved), []).append(key)
+    topics: dict[str, list[int]] = {}
+    for (topic, _), keys in alike.items():
+        if len(keys) > 1:
+            topics.setdefault(topic, []).extend(keys)
+    return list(topics.values())
 
 
 def contradicting(sql: sqlite3.Connection) -> tuple[Record, ...]:

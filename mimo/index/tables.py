@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mimo.index import rows, schema, selection
 from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.rows import Newer
-from mimo.index.schema import Totals, from_sql, marks
+from mimo.index.schema import Totals, from_sql, marks, unpacked
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, stored_of
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Record
@@ -171,10 +171,10 @@ _COLUMNS = (
 def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
     units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
     selected = sql.execute(
-        "SELECT unpacked(tokens), speakers, vector, line, start, length, memory FROM units"
+        "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
         f" WHERE memory IN ({marks(keys)}) ORDER BY key",
         keys,
     )
-    for unit in map(partial(tuple.__new__, StoredUnit), selected):
-        units[unit.memory].append(unit)
+    for tokens, *unit in selected:  # a function of SQL for each would take longer
+        units[unit[-1]].append(StoredUnit(unpacked(tokens), *unit))
     return units

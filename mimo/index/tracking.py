@@ -81,7 +81,7 @@ def new_claims(
     Without `approved`, those of unapproved texts.
     """
     is_of = "approved(s.approval)" if approved else "NOT approved(s.approval)"
-    among = "" if places is None else f"AND s.path IN ({marks(places)})"
+    among = "" if places is None else f"AND s.shadowed IN (0, 1) AND s.path IN ({marks(places)})"
     selected = sql.execute(
         "SELECT claim(s.id, l.target) AS claimed FROM memories s"
         " JOIN links l ON l.source = s.key AND l.type = 'supersedes'"

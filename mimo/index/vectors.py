@@ -22,6 +22,7 @@ from _thread import RLock
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -30,7 +31,7 @@ from mimo.data.cache import Cache
 from mimo.data.sqlite import Connection
 from mimo.errors import Misread, StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.index.cosine import LENGTH, NUMPY_PAYS, clipped, cosines, first
+from mimo.index.cosine import BLOCK, LENGTH, clipped, cosines, first, numpy_pays
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.schema import marks, portions
 from mimo.text.clean import compiled
@@ -46,6 +47,9 @@ _FRESH = 1_000
 
 _EXTRA = 8
 """The number of vectors fetched beyond the requested ones: of equal ones, names decide."""
+
+_USEARCH_PAYS = 30_000
+"""The number of vectors that are read and compared in about the time of importing usearch."""
 
 _MANY = 10_000
 """The number of names from which it is faster to read all names than to look up each."""
@@ -65,7 +69,7 @@ CREATE TABLE {} (
 """
 SCHEMA = Schema(
     "vectors",
-    1,
+    2,
     f"""
 {_TABLE.format("static")} {_TABLE.format("encoder")}
 CREATE TABLE kinds (
@@ -181,7 +185,7 @@ class Vectors:
         return state.full + state.empty
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
-        """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
+        """Returns those of `names` (hashes of 12 bytes) that have a vector, possibly empty."""
         hashes = set(names)
         if len(hashes) > _MANY:
             return hashes.intersection(name for (name,) in self._select("name", "1"))
@@ -192,19 +196,12 @@ class Vectors:
         """Returns the vectors of `names`, without names that have none."""
         return dict(self._named("name, vector", "name", names))
 
-    def all(self) -> dict[bytes, bytes]:
-        """Returns all vectors that are not empty, by name."""
-        return dict(self._select("name, vector", _FULL))
-
     def cosines(self, query: bytes, names: Iterable[bytes]) -> dict[bytes, float]:
         """Returns the cosine of `query` with each of `names` that has a vector, not an empty one.
 
         This is one read and one product of arrays for all names.
         """
-        return self._compared(query, self.get(names))
-
-    def _compared(self, query: bytes, vectors: Mapping[bytes, bytes]) -> dict[bytes, float]:
-        full = {name: vector for name, vector in vectors.items() if vector}
+        full = {name: vector for name, vector in self.get(names).items() if vector}
         return dict(zip(full, cosines(query, [*full.values()], self.length), strict=True))
 
     # Writing: SQLite alone.
@@ -288,20 +285,33 @@ class Vectors:
     ) -> list[tuple[Any, ...]]:
         """Returns columns of the vectors that pass a condition; none of another model's."""
         query = f"SELECT {columns} FROM {self._kind} WHERE {condition}"
-        return self.cache.attempt(self.cache.reading, self._selected, query, values)
 
-    def _selected(
-        self, sql: Connection, query: str, values: Sequence[object]
-    ) -> list[tuple[Any, ...]]:
+        def selected(sql: Connection) -> list[tuple[Any, ...]]:
+            return [*chain.from_iterable(self._blocks(sql, query, values))]
+
+        return self.cache.attempt(self.cache.reading, selected)
+
+    def _blocks(
+        self, sql: Connection, query: str, values: Sequence[object] = ()
+    ) -> Iterator[list[tuple[Any, ...]]]:
         state = _stored(sql, self._kind)
         if state is None or state.model != self.model:
-            return []
-        rows = sql.execute(query, values).fetchall()
-        if "vector FROM" in query:
-            vectors = [row[-1] for row in rows]
-            if {*map(type, vectors)} - {bytes} or {*map(len, vectors)} - {0, state.width}:
-                raise Misread("a vector of another size")
-        return rows
+            return
+        selected = sql.execute(query, values)
+        while rows := selected.fetchmany(BLOCK):
+            if "vector FROM" in query:
+                vectors = [row[-1] for row in rows]
+                if {*map(type, vectors)} - {bytes} or {*map(len, vectors)} - {0, state.width}:
+                    raise Misread("a vector of another size")
+            yield rows
+
+    def _scan(self, sql: Connection, query: bytes) -> dict[bytes, float]:
+        """Returns the cosine of a query with each vector; only a block of them is in memory."""
+        near: dict[bytes, float] = {}
+        for rows in self._blocks(sql, f"SELECT name, vector FROM {self._kind} WHERE {_FULL}"):
+            names, vectors = zip(*rows, strict=True)
+            near.update(zip(names, cosines(query, vectors, self.length), strict=True))
+        return near
 
     # Searching.
 
@@ -315,10 +325,11 @@ class Vectors:
             state = self.state()
             if not state.full or len(query) != state.width:
                 return []
-            # Importing usearch and numpy takes longer than comparing a few rows once.
             is_first_search = self._searches == 1 and "usearch.index" not in sys.modules
-            if (is_first_search and state.full < NUMPY_PAYS) or not _has_usearch():
-                return first(self._compared(query, self.all()), k)
+            if (is_first_search and state.full < _USEARCH_PAYS) or not _has_usearch():
+                if numpy_pays(state.full):
+                    import numpy  # noqa: F401 - for all blocks, of which each has only a few rows
+                return first(self.cache.attempt(self.cache.reading, self._scan, query), k)
             indexes = self._indexes(state)
             total, depth = sum(map(len, indexes)), k + _EXTRA
             while True:
@@ -515,9 +526,9 @@ def _sweep(folder: Path, cache: Cache, after_seconds: float) -> None:
     recorded = {name for (name,) in names}
     oldest = time.time() - after_seconds
     for path in folder.glob("units-*.usearch"):
-        with suppress(OSError):
-            if path.name not in recorded and path.stat().st_mtime <= oldest:
-                path.unlink()
+        stamp = None if path.name in recorded else disk.stamp(path)
+        if stamp and stamp.mtime_ns / 1e9 <= oldest:
+            disk.discard(path)
 
 
 def _has_usearch() -> bool:

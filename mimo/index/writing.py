@@ -213,7 +213,7 @@ class Writer:
             self._touched.add(record.memory.id)
             topic = topic_key(record.memory.topic) if record.memory.topic else None
             texts = [unit.tokens for unit in document.units]
-            cites = may_cite(document.row[-3], record.memory.title, record.memory.content)
+            cites = may_cite(record.memory.title, record.memory.text)
             memories.append(
                 (
                     key,
@@ -266,7 +266,7 @@ class Writer:
         self._sql.execute("DELETE FROM files WHERE path = ?", (place,))
         selected = self._sql.execute(
             "SELECT key, id, trim(title_tokens || ' ' || topic_tokens), passages, shadowed"
-            " FROM memories WHERE path = ?",
+            " FROM memories WHERE shadowed IN (0, 1) AND path = ?",
             (place,),
         ).fetchall()
         for key, id, heading, passages, shadowed in selected:

@@ -100,5 +100,7 @@ def _subject(changes: Mapping[str, Sequence[str]], verbs: Mapping[str, str]) -> 
         name = one_line(names[0])
         short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
         return f"memory: {verbs[change].lower()} {short}"
-    counts = (f"{len(names)} {verbs[change].lower()}" for change, names in changes.items())
-    return f"memory: {', '.join(counts)}"
+    numbers = {change: str(len(names)) for change, names in changes.items()}
+    if verbs is OF_FILES:
+        numbers = {change: f"{n} file{'s' if n != '1' else ''}" for change, n in numbers.items()}
+    return f"memory: {', '.join(f'{n} {verbs[change].lower()}' for change, n in numbers.items())}"

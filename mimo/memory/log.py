@@ -28,6 +28,7 @@ from mimo.memory.codec.document import (
     without_comments,
 )
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
+from mimo.memory.note import STATE_TOPIC
 from mimo.text.calendar import MONTHS, month_number
 from mimo.text.clean import compiled
 
@@ -362,9 +363,6 @@ def _of_paragraph(
 
 
 # The memories of a log.
-
-STATE_TOPIC = "project_state"
-"""The topic of memories under `## Project State`."""
 
 _KEY_IMPORTANCE = 0.9
 _PLACEHOLDERS = frozenset({"", "none", "(describe your goal)", "(add your stack)"})

@@ -233,7 +233,8 @@ def _merged_header(
 def _keys_of(text: str) -> _Keys:
     data = front_matter.load_flat(text)
     if data is not None:
-        return _Keys(raw=dict(zip(data, text.splitlines(keepends=True), strict=True)), data=data)
+        lines = re.findall(r"\S.*\n(?: .*\n)*", text)
+        return _Keys(raw=dict(zip(data, lines, strict=True)), data=data)
     try:
         header = front_matter.read(text)
     except front_matter.NotAMapping:

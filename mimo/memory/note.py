@@ -8,7 +8,11 @@ from datetime import datetime
 from zlib import crc32
 
 from mimo.frozen import NamedTuple
+from mimo.text.calendar import MONTHS
 from mimo.text.clean import clean, compiled
+
+STATE_TOPIC = "project_state"
+"""The topic of the memories under `## Project State` in the log."""
 
 LONGEST = 300
 """Characters of one line."""
@@ -66,6 +70,8 @@ ENDED: Mapping[str, str] = {
 
 
 _SUBJECT = "(?:(?:this|the) (?:adr|decision|record|proposal) (?:is|was|has been) )?"
+_OF_DECISION = r"\b(?!\s+(?:alternati|optie|option|opci[oó]n|opzion|variant))"
+"""The end of a status of the decision itself, and not of alternatives to it."""
 
 
 def closed_as(kind: str, status: str | None) -> str | None:
@@ -77,7 +83,7 @@ def closed_as(kind: str, status: str | None) -> str | None:
     if word and kind == "decision":
         parts = re.split("[;,.|→]", word[:200])
         for label, words in ENDED.items():
-            if any(map(compiled(rf"[\W\d_]*{_SUBJECT}(?:{words})\b").match, parts)):
+            if any(map(compiled(rf"[\W\d_]*{_SUBJECT}(?:{words}){_OF_DECISION}").match, parts)):
                 return label
         return None
     return word if kind in ("issue", "plan") and word in _CLOSED else None
@@ -105,11 +111,19 @@ class Note(NamedTuple):
     digest: str = ""
     superseded_by: str = ""
     """The heading of the memory that replaced it, if it failed."""
+    year: int = 0
+    """The year in which the agent gets it; 0 for that of the memory."""
 
     @property
     def heading(self) -> str:
         """Returns the title, or the first line of the text."""
         return self.title or next((line for line in self.text.splitlines() if line.strip()), "")
+
+    @property
+    def day(self) -> str:
+        """Returns its date: `Dec 10`, or `Dec 10, 2024` in another year."""
+        day = f"{MONTHS[self.created.month - 1][:3].title()} {self.created.day}"
+        return day if self.year in (0, self.created.year) else f"{day}, {self.created.year}"
 
     @property
     def mark(self) -> str:

@@ -47,8 +47,8 @@ _WAIT_SECONDS = 2.0
 """The time in which a server's thread finishes the texts that it reads."""
 
 
-def encode(call: Call) -> int:
-    """Makes all missing vectors and returns the number of memories that got some.
+def encode(call: Call, threads: int = 1) -> int:
+    """Makes all missing vectors, by some threads, and returns how many memories got some.
 
     The threads of servers leave the work to this process. Returns 0 if another process like this
     one is doing it.
@@ -61,7 +61,7 @@ def encode(call: Call) -> int:
     try:
         _fetch(call)
         return call.mind.index.make_meanings(
-            lambda done, total: call.advance("Reading for meaning", done, total)
+            lambda done, total: call.advance("Reading for meaning", done, total), threads=threads
         )
     except KeyboardInterrupt as error:
         error.add_note("what was read is kept")
@@ -98,8 +98,13 @@ def _fetch(call: Call) -> None:
 def is_strained(batteries: Path = _BATTERIES) -> bool:
     """Returns True on battery (as Linux states it), or if threads wait for a processor."""
     with suppress(OSError, AttributeError):  # Windows has no average, a machine no battery.
-        states = [path.read_text("ascii").strip() for path in batteries.glob("*/status")]
-        return "Discharging" in states or os.getloadavg()[0] > (os.cpu_count() or 1)
+        if os.getloadavg()[0] > (os.cpu_count() or 1):
+            return True
+        # The battery of a mouse has the scope `Device`.
+        scopes = [path for path in batteries.glob("*/scope") if "Device" in path.read_text("ascii")]
+        of_devices = {path.parent for path in scopes}
+        states = [path for path in batteries.glob("*/status") if path.parent not in of_devices]
+        return any("Discharging" in path.read_text("ascii") for path in states)
     return False
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.call import Call
-from mimo.errors import MindError
 from mimo.frozen import frozen, replace
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Record, Sort
@@ -65,8 +63,7 @@ def newest(call: Call, filter: Filter, limit: int, *, documents: bool = True) ->
 
 def uses(call: Call) -> dict[str, Use]:
     """Returns the number of uses of each memory on this machine, and the last one."""
-    with suppress(MindError, OSError):
-        call.mind.accesses.flush()
+    call.mind.accesses.flush()
     return call.mind.accesses.uses()
 
 

@@ -111,7 +111,11 @@ def refresh_changed(call: Call, paths: Sequence[str]) -> Refreshed | None:
 
 
 def up_to_date(call: Call) -> Reader:
-    """Returns the index after a refresh."""
+    """Returns the index after a refresh.
+
+    All files are compared, also to show one memory: any other may supersede it, compete with it or
+    have its id, and an edit in place changes nothing but the file itself.
+    """
     refresh(call)
     return call.index
 
@@ -144,7 +148,8 @@ def _differs(call: Call, place: Place) -> bool:
     if call.mind.is_past or place.path == walk.COMMITS:
         return False
     try:
-        data, status = disk.look(call.mind.project.root / place.path, limit=_LARGE, follow=True)
+        path = f"{call.mind.project.root}/{place.path}"
+        data, status = disk.look(path, limit=_LARGE, follow=True)
     except OSError:
         return True
     return status.st_size <= _LARGE and files.digest(data) != place.digest

@@ -420,7 +420,8 @@ def describing(
     """
     from mimo.operations import freshness
 
-    stale, trusts = freshness.stale(call, records), call.mind.trust.checker()
+    trusts = call.mind.trust.checker([record.place.approval for record in records])
+    stale = freshness.stale(call, records)
 
     def of(record: Record, newer: "Newer | None", competing: tuple[str, ...]) -> Facts:
         place = record.place

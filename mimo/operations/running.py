@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo.data import disk, locks
-from mimo.data.loads import DataError, loads
+from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple
 from mimo.project import projects
@@ -62,8 +62,7 @@ def registered(home: Path, kind: Kind, root: Path | None, now: datetime) -> Iter
         yield
     finally:
         if descriptor is not None:
-            with suppress(OSError):
-                path.unlink()
+            disk.discard(path)
             os.close(descriptor)
 
 
@@ -71,14 +70,13 @@ def servers(home: Path, root: Path | None) -> list[Server]:
     """Returns the servers that answer for a project, oldest first; without one, all servers."""
     named = os.fsencode(root).decode("utf-8", "replace") if root else None
     listed = []
-    with suppress(OSError):
-        for path in _folder(home).glob(f"*{_SUFFIX}"):
+    for path in _folder(home).glob(f"*{_SUFFIX}"):
+        with suppress(OSError, KeyError, TypeError, ValueError):
             if not locks.is_held(path):
                 path.unlink(missing_ok=True)
                 continue
-            with suppress(OSError, DataError, KeyError, TypeError, ValueError):
-                state = loads(disk.read(path))
-                if named is None or state["root"] in (None, named):
-                    since = datetime.fromisoformat(state["since"])
-                    listed.append(Server(since, Kind(state["kind"]), int(state["pid"])))
+            state = loads(disk.read(path))
+            if named is None or state["root"] in (None, named):
+                since = datetime.fromisoformat(state["since"])
+                listed.append(Server(since, Kind(state["kind"]), int(state["pid"])))
     return sorted(listed)

@@ -526,8 +526,7 @@ def report(call: Call, *changes: tuple[Record | None, Record | None]) -> None:
     logged, now = [], call.mind.now()
     for name, data in events:
         logged.append(Event(name=name, time=now, measurements={"count": 1}, metadata=data))
-    with suppress(MindError, OSError):
-        call.mind.events.write(*logged)
+    call.mind.events.write(*logged)
     _note_claims(call, changes)
 
 

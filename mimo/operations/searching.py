@@ -371,7 +371,7 @@ def _respelled(
     """
     if answer.sure or options.threshold is not None or len(pool) > STAY_OPEN + 1:
         return answer
-    from mimo.index.spelling import nearest, unknown
+    from mimo.index.spelling import nearest, terms, unknown
 
     own = [(asked.call, asked.filter) for asked in pool if asked.call]
     spelled: dict[str, str] = {}
@@ -380,7 +380,8 @@ def _respelled(
         for call, conditions in own:
             # The notice has the word: for an agent it is one of an approved memory.
             is_approved = conditions.approved or call.agent is not None
-            near += call.index.ask(nearest, word, replace(conditions, approved=is_approved))
+            passing = replace(conditions, approved=is_approved)
+            near += call.index.ask(nearest, call.index.cached(terms), word, passing)
         if not near:
             return answer
         spelled[word] = min(near)[-1]

@@ -209,12 +209,14 @@ def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
 
 def unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[tuple[str, ...], int]]:
     """Returns the names and the number of memories of each changed file that is not approved."""
-    unapproved = {}
-    for path in (change.path for change in pending if has_memories(change.path)):
-        names = call.mind.store.approvals(path)
-        if names and not call.mind.trust.trusted(*names):
-            unapproved[path] = (names, _number(call, path))
-    return unapproved
+    paths = [change.path for change in pending if has_memories(change.path)]
+    named = {path: call.mind.store.approvals(path) for path in paths}
+    trusted = call.mind.trust.checker([name for names in named.values() for name in names])
+    return {
+        path: (names, _number(call, path))
+        for path, names in named.items()
+        if not all(map(trusted, names))
+    }
 
 
 def _number(call: Call, path: str) -> int:
@@ -264,8 +266,8 @@ def commit_later(call: Call) -> None:
     with suppress(MindError, OSError):
         root = call.mind.project.root
         path = scheduled_file(root)
-        with suppress(FileNotFoundError):
-            if 0 <= time.time() - path.lstat().st_mtime < _LOST_SECONDS:
+        if stamp := disk.stamp(path):
+            if 0 <= time.time() - stamp.mtime_ns / 1e9 < _LOST_SECONDS:
                 return
             files.remove(path)
         files.write_new(path, b"")
@@ -394,10 +396,6 @@ def ignored(root: Path) -> str | None:
     if not git.is_inside(root):
         return None
     try:
-        git.check_rules(root)
-    except Invalid as error:
-        return error.message
-    with suppress(Invalid):
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
         listed = os.fsdecode(git.run(root, *words).stdout).split("\0")
         paths = [path for path in listed if has_memories(path) or _is_apart(path)]
@@ -410,7 +408,8 @@ def ignored(root: Path) -> str | None:
         return (
             f"git ignores files of the memory, so they are not shared: {commits.some(paths)}{note}"
         )
-    return None
+    except Invalid as error:  # Only the error for a file of ignore rules has a path.
+        return error.message if "path" in error.details else None
 
 
 def _is_apart(path: str) -> bool:

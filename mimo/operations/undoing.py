@@ -580,9 +580,10 @@ def _apply_all(call: Call, steps: Sequence[Step], paths: Sequence[str]) -> None:
     """
     with ExitStack() as undone:
         try:
-            for step in steps:
+            for number, step in enumerate(steps, 1):
                 undone.callback(_put_back, call, _present(call, step))
                 _apply(call, step)
+                call.advance("Changing files", number, len(steps))
             if any(path.startswith(f"{STORE}/values/") for path in paths):
                 call.mind.values.restored(paths)
         except MindError as error:

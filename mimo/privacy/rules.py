@@ -255,7 +255,7 @@ FORMS: tuple[Form, ...] = (
         rf"(?=-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY)|(?<=Private-Lines: \d\d\n){_LINES}"
         rf"|(?<=Private-Lines: \d\n){_LINES})",
     ),
-    Form("password", ("pass",), _OPTION, program=""),
+    Form("password", ("-pass", "requirepass", "wpa_pass"), _OPTION, program=""),
     Form("password", ("value", "Value"), _REVERSED, program=""),
     Form("password", (" -p", " -a "), rf" -[pa][ \t]{{0,2}}{LITERAL}", program=_PROGRAMS),
 )

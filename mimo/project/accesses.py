@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from _thread import allocate_lock
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class Accesses:
         self._written = 0
 
     def note(self, ids: Iterable[str], now: datetime) -> None:
-        """Counts an access to each memory. Raises `MindError`."""
+        """Counts an access to each memory."""
         valid = [id_ for id_ in ids if compiled(ID_PATTERN).fullmatch(id_)]
         if not valid:
             return
@@ -57,10 +58,12 @@ class Accesses:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the counts that are not written yet. Raises `MindError`; they are then lost."""
+        """Writes the counts that are not written yet; if that fails, they are lost."""
         with self._lock:
             lines, self._waiting = self._waiting, []
-        if lines:
+        if not lines:
+            return
+        with suppress(MindError, OSError):
             log = files.local(self._root, "accesses.log")
             data = "".join(lines).encode()
             append_log.append(log, data, durable=False, wait=_WAIT_SECONDS)

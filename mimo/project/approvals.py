@@ -36,7 +36,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 from mimo.data import disk, files, sqlite
@@ -100,8 +99,9 @@ _PROJECT = (
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
     " FROM project WHERE key = ?"
 )
-_TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
+_TEXTS = "SELECT DISTINCT digest FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
+_STATES = "SELECT digest, group_concat(state) FROM approval WHERE project = ?"
 _ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
 _IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
 _RETIRE = (
@@ -109,10 +109,13 @@ _RETIRE = (
     f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
 """Retires a text, unless another file has it."""
-_ROWS_A_LOOKUP = 40
-"""So many rows are read in the time of one lookup."""
+_DIGEST = "(?:[0-9a-f]{2})+"
+_PAGES_A_LOOKUP = 3
+"""So many pages of the database are read in the time of one lookup."""
 _FEW_LOOKUPS = 50
-"""So many are made before the rows are counted."""
+"""So many are made before the pages are counted."""
+_MANY = 500
+"""The number of texts from which all are read."""
 NO_PATHS: Mapping[str, str] = {}
 _NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
 """The start of the first line of `approved` if it names a sorted list by 32 random digits."""
@@ -140,7 +143,8 @@ class ApprovalDatabase(Database):
 
     def ask(self, query: str, *values: object) -> list[Any]:
         """Returns the rows that a query selects. Raises `StorageFailed`."""
-        with self.reading() as sql:
+        with self._used():  # A statement alone is a transaction.
+            sql = self._connection()
             return sql.execute(query, values).fetchall() if sql else []
 
     def approvals(self, key: str, previous: Approvals) -> Approvals:
@@ -296,35 +300,45 @@ class Approvals:
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._lookups, self._most = 0, _FEW_LOOKUPS
-        self._texts: dict[bytes, tuple[str, ...]] | None = None
+        self._states: dict[bytes, tuple[str, ...]] = {}
+        self._texts: dict[str, set[bytes]] = {}
 
-    def states(self, digest: str) -> Collection[str]:
-        """Returns the states of a text. Raises `StorageFailed`.
+    def look_up(self, digests: Iterable[str]) -> None:
+        """Reads the states of texts at once, unless it is faster to read all, as `has` then does.
 
-        After so many lookups that reading all rows would have taken less time, all are read.
+        Raises `StorageFailed`.
         """
-        try:
-            name = bytes.fromhex(digest)
-        except ValueError:
-            return ()
-        if self._texts is None:
-            self._lookups += 1
-            if self._lookups == _FEW_LOOKUPS:
-                query = "SELECT count(*) FROM approval WHERE project = ?"
-                for (rows,) in self._ask(query, self.id):
-                    self._most = rows // _ROWS_A_LOOKUP
-            if self._lookups <= max(self._most, _FEW_LOOKUPS):
-                query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
-                return tuple(chain.from_iterable(self._ask(query, self.id, name)))
-            self._texts = self._all()
-        return self._texts.get(name, ())
+        names = {*map(bytes.fromhex, filter(compiled(_DIGEST).fullmatch, digests))}
+        names -= self._states.keys()
+        if not names or self._lookups >= self._most:
+            return
+        self._lookups += 1
+        if self._lookups == _FEW_LOOKUPS:
+            for (pages,) in self._ask("PRAGMA page_count"):
+                self._most = max(self._most, pages // _PAGES_A_LOOKUP)
+        if len(names) > _MANY:
+            self._most = 0
+            return
+        which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
+        rows = self._ask(f"{_STATES} {which}", self.id, *names)
+        read = {name: tuple(states.split(",")) for name, states in rows}
+        self._states |= dict.fromkeys(names, ()) | read  # At once, for other threads.
 
-    def _all(self) -> dict[bytes, tuple[str, ...]]:
-        """Returns the states of all texts; equal ones share a tuple."""
-        query = "SELECT digest, group_concat(state) FROM approval WHERE project = ? GROUP BY digest"
-        rows = self._ask(query, self.id)
-        shared = {states: tuple(states.split(",")) for states in {states for _, states in rows}}
-        return {digest: shared[states] for digest, states in rows}
+    def has(self, digest: str, states: str) -> bool:
+        """Returns whether a text has one of some states, in a list with commas.
+
+        Raises `StorageFailed`.
+        """
+        if not compiled(_DIGEST).fullmatch(digest):
+            return False
+        name = bytes.fromhex(digest)
+        if states not in self._texts:
+            if name not in self._states:
+                self.look_up([digest])
+            if name in self._states:
+                return any(state in states for state in self._states[name])
+            self._texts[states] = {name for (name,) in self._ask(_TEXTS, self.id, states)}
+        return name in self._texts[states]
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.
@@ -332,7 +346,7 @@ class Approvals:
         Raises `StorageFailed`.
         """
         rows = self._ask(f"{_TEXTS} LIMIT ?", self.id, ",".join(states), limit)
-        return frozenset(chain.from_iterable(rows))
+        return frozenset(name.hex() for (name,) in rows)
 
     @cached_property
     def reviewed(self) -> frozenset[str]:
@@ -478,7 +492,8 @@ class Change:
 
     def digests(self, state: str) -> frozenset[str]:
         """Returns the digests of the texts with a state."""
-        return frozenset(chain.from_iterable(self._sql.execute(_TEXTS, (self._id, state))))
+        rows = self._sql.execute(_TEXTS, (self._id, state))
+        return frozenset(name.hex() for (name,) in rows)
 
     def replace(self, state: str, digests: Set[str]) -> None:
         """Gives a state to these texts, and to no others."""

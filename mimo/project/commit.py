@@ -57,8 +57,10 @@ def unshared(root: Path) -> tuple[str, ...]:
         listed = git.ask(root, "ls-files", "-z", "--", STORE)
     except MindError:
         return ()
-    paths = os.fsdecode(listed).split("\0")
-    return tuple(path for path in paths if path and not is_shared(path))
+    text = os.fsdecode(listed)
+    if not any(f"/{name}" in text.casefold() for name in PRIVATE_FOLDERS):
+        return ()  # Looking at each path takes longer.
+    return tuple(path for path in text.split("\0") if path and not is_shared(path))
 
 
 def check_idle(root: Path) -> None:
@@ -108,10 +110,8 @@ def under_way(root: Path) -> str:
         if os.path.lexists(folder / name):
             return command
     # If the user committed a conflict, git only has the list of the commits that are left.
-    with suppress(OSError, ValueError):
-        todo = disk.first_line(folder / "sequencer" / "todo")
-        return "revert" if todo.startswith("revert ") else "cherry-pick"
-    return ""
+    todo = disk.first_line(folder / "sequencer" / "todo")
+    return todo and ("revert" if todo.startswith("revert ") else "cherry-pick")
 
 
 def _ways_out(command: str) -> str:

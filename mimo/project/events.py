@@ -20,7 +20,7 @@ from typing import Any
 from mimo.data import append_log, disk, files, locks
 from mimo.data.loads import loads
 from mimo.data.locks import lock
-from mimo.errors import StorageFailed
+from mimo.errors import MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.text.calendar import iso_utc
 
@@ -60,7 +60,7 @@ class EventLog:
         self._largest = largest
 
     def write(self, *events: Event) -> None:
-        """Adds events. Raises `MindError`."""
+        """Adds events; those that can't be written are dropped."""
         lines = list[bytes]()
         for event in events:
             data = {
@@ -71,12 +71,13 @@ class EventLog:
             }
             line = json.dumps(data, ensure_ascii=False, default=str)
             lines.append(line.encode("utf-8", "replace") + b"\n")
-        log = files.local(self._root, _NAMES[0])
-        size = log.stat().st_size if log.exists() else 0
-        if size + sum(map(len, lines)) > self._largest:
-            self._fill(lines)
-        elif lines:
-            append_log.append(log, b"".join(lines), durable=False)
+        with suppress(MindError, OSError):
+            log = files.local(self._root, _NAMES[0])
+            size = log.stat().st_size if log.exists() else 0
+            if size + sum(map(len, lines)) > self._largest:
+                self._fill(lines)
+            elif lines:
+                append_log.append(log, b"".join(lines), durable=False)
 
     def _fill(self, lines: Iterable[bytes]) -> None:
         """Adds lines, and renames each log that they fill."""

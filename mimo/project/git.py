@@ -313,6 +313,7 @@ def check_rules(root: Path, folders: Iterable[Path] | None = None) -> None:
                 raise Invalid(
                     f"`{file}` {'is a named pipe' if is_pipe else is_large}",
                     hint="git can't read it: shorten or remove it",
+                    details={"path": f"{file}"},
                 )
 
 
@@ -532,7 +533,7 @@ def stamp(root: Path) -> os.stat_result | None:
         return None
     files = [folder / "logs" / "HEAD", common / "reftable" / "tables.list"]
     # Commits change the branch's file even if git keeps no reflogs.
-    if branch_file := _first_line(folder / "HEAD").partition("ref: ")[2]:
+    if branch_file := disk.first_line(folder / "HEAD").partition("ref: ")[2]:
         files += [common / branch_file, common / "packed-refs"]
     for file in (*files, folder / "HEAD"):
         with suppress(OSError, ValueError):
@@ -553,7 +554,7 @@ def reflogs(root: Path) -> Path | None:
 def branch(root: Path) -> str | None:
     """Returns the branch that is checked out; None outside git and on a detached HEAD."""
     folder = directory(root)
-    match = compiled(_BRANCH).fullmatch(_first_line(folder / "HEAD")) if folder else None
+    match = compiled(_BRANCH).fullmatch(disk.first_line(folder / "HEAD")) if folder else None
     if match and match[1] == _IN_REFTABLE:
         return output(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     return match[1] if match else None
@@ -566,7 +567,7 @@ def directory(root: Path) -> Path | None:
         if marker.is_dir():
             return marker
         if marker.is_file():
-            target = _first_line(marker).partition("gitdir:")[2].strip()
+            target = disk.first_line(marker).partition("gitdir:")[2].strip()
             return folder / target if target else None
     return None
 
@@ -574,11 +575,4 @@ def directory(root: Path) -> Path | None:
 def common_directory(root: Path) -> Path | None:
     """Returns the git directory that all worktrees of the repository share."""
     folder = directory(root)
-    return folder / _first_line(folder / "commondir") if folder else None
-
-
-def _first_line(file: Path) -> str:
-    try:
-        return disk.first_line(file)
-    except (OSError, ValueError):
-        return ""
+    return folder / disk.first_line(folder / "commondir") if folder else None

@@ -12,7 +12,7 @@ from mimo.data import disk, files
 from mimo.data.disk import STORE
 from mimo.data.loads import DataError, loads
 from mimo.data.locks import lock
-from mimo.errors import Command, Conflict, Hint, Invalid, StorageFailed
+from mimo.errors import Command, Hint, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.approval import approval_of
 from mimo.memory.model import is_elsewhere
@@ -180,8 +180,7 @@ def make_users(home: Path) -> None:
     A home may be in a repository, such as one of the user's settings. Raises `StorageFailed`.
     """
     root = user_root(home)
-    with suppress(Conflict):
-        files.write_new(root / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
+    files.ensure(root / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
     with files.reported("write", root / STORE):
         disk.make_folder(root / STORE)
 

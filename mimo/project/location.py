@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo.data import disk, files
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 
@@ -91,10 +91,7 @@ def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
 
 def _pointer(file: Path, prefix: str = "") -> Path | None:
     """Returns the path in one of git's files; it may be relative to the file's folder."""
-    try:
-        line = disk.first_line(file)
-    except (OSError, ValueError):
-        return None
+    line = disk.first_line(file)
     if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
         return None
     return (file.parent / line.removeprefix(prefix).strip()).resolve()
@@ -120,10 +117,9 @@ def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
         return existing
     mark = mark or os.urandom(16).hex()
     path = location.mark_file(owner)
-    with suppress(Conflict):  # another process created it, or it is damaged
-        files.write_new(path, f"{mark}\n".encode(), mode=0o600)
+    if files.ensure(path, f"{mark}\n".encode(), mode=0o600):
         return mark
-    if existing := read_mark(location, owner):
+    if existing := read_mark(location, owner):  # Another process created it.
         return existing
     raise StorageFailed(
         f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"

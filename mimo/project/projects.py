@@ -17,7 +17,6 @@ from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import (
     Command,
-    Conflict,
     Hint,
     LaterFormat,
     MindError,
@@ -60,10 +59,8 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
     """
     path = owner_file(home)
     if (data := files.content(path)) is None:
-        with suppress(Conflict):
-            files.write_new(home / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
-        with suppress(Conflict):  # another process created it
-            files.write_new(path, randomness(16).hex().encode(), mode=0o600)
+        files.ensure(home / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
+        files.ensure(path, randomness(16).hex().encode(), mode=0o600)
         data = files.content(path) or b""
     return data.decode("ascii", "replace")
 

@@ -165,18 +165,21 @@ class Trust:
 
     def trusted(self, *names: str) -> bool:
         """Returns whether the texts with these names may be shown to an agent; False for none."""
-        rest = self._read(
-            lambda current: [name for name in names if APPROVED not in current.states(name)],
-            default=[*names],
-        )
+
+        def unapproved(current: Approvals) -> list[str]:
+            current.look_up(names)
+            return [name for name in names if not current.has(name, APPROVED)]
+
+        rest = self._read(unapproved, default=[*names])
         return bool(names) and (not rest or all(map(self.checker(), rest)))
 
-    def checker(self) -> Callable[[str], bool]:
+    def checker(self, names: Collection[str] = ()) -> Callable[[str], bool]:
         """Returns a function that checks many names against the current approvals.
 
-        It is the same one until the approvals of this project change.
+        It is the same one until the approvals of this project change. `names` are looked up at
+        once.
         """
-        self._refresh()
+        self._read(lambda current: current.look_up(names), None)
         self._ask_git()
         return self._checker_of(self._approvals)
 
@@ -190,13 +193,12 @@ class Trust:
         parts = current, follows_all, is_followed, self._is_past, bool(standing)
         if (checker := self._checker) and all(map(is_, parts, checker[0])):
             return checker[1]
-        states = {*OWN_STATES, FOLLOWED} if is_followed else {*OWN_STATES}
-        if self._is_past:
-            states.add(RETIRED)
+        further = (FOLLOWED if is_followed else "", RETIRED if self._is_past else "")
+        states = ",".join(filter(None, (*OWN_STATES, *further)))
 
         def trusted(name: str) -> bool:
             try:
-                has_state = not states.isdisjoint(current.states(name))
+                has_state = current.has(name, states)
                 return has_state or name in standing or (follows_all and bool(name))
             except StorageFailed as error:
                 current.failure = error  # `_refresh` reports it.
@@ -225,11 +227,11 @@ class Trust:
 
     def approved(self, name: str) -> bool:
         """Returns whether exactly this text was approved; committed and followed texts are not."""
-        return self._read(lambda current: APPROVED in current.states(name), default=False)
+        return self._read(lambda current: current.has(name, APPROVED), default=False)
 
     def has_come_back(self, name: str) -> bool:
         """Returns whether a text was approved, and then replaced, removed or disapproved."""
-        return self._read(lambda current: RETIRED in current.states(name), default=False)
+        return self._read(lambda current: current.has(name, RETIRED), default=False)
 
     def was_replaced(self, name: str) -> bool:
         """Returns whether a text was approved and then replaced or removed, not disapproved."""
@@ -312,7 +314,7 @@ class Trust:
         if self.location.common is None:
             return not self._only
         only = (current.answers or _NO_ANSWERS).only
-        return only == self._only and FOLLOWED in current.states(name)
+        return only == self._only and current.has(name, FOLLOWED)
 
     @property
     def own_address(self) -> str:

@@ -1,7 +1,8 @@
 """Values under keys, in namespaces.
 
 Permanent values are Markdown files, `.mind/values/<namespace>/<key>.md`. Values with a time to
-live, and all values of a session, are in a database of this machine.
+live, and all values of a session, are in a database of this machine. The codec is imported only if
+a file is read or written, since most projects have none.
 """
 
 from __future__ import annotations
@@ -23,9 +24,6 @@ from mimo.data.sqlite import Database
 from mimo.errors import Command, Hint, Invalid, MindError, QuotaExceeded, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.approval import approval_of
-from mimo.memory.codec import value as codec
-from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.value import MAX_BYTES, packed
 from mimo.memory.ids import SUFFIX, check_key, check_namespace, is_passing, stem_of
 from mimo.memory.model import Problem
 
@@ -112,6 +110,8 @@ class ValueFiles:
 
         Other keys in the header of that file are kept. Raises `StorageFailed`.
         """
+        from mimo.memory.codec import value as codec
+
         path = path_of(namespace, key)
         target = files.safe_path(self._root, path)
         old_data = files.content(target)
@@ -146,6 +146,9 @@ class ValueFiles:
 
     def _look(self, relative: str, namespace: str | None) -> tuple[str, Found] | Problem | None:
         """Returns the key and value of a file, the problem with it, or None if it is missing."""
+        from mimo.memory.codec import value as codec
+        from mimo.memory.codec.document import Unreadable
+
         try:
             path = files.safe_path(self._root, relative)
             data, _ = disk.look(path, limit=codec.MAX_FILE_BYTES)
@@ -172,6 +175,8 @@ def _checked(
     relative: str, header_namespace: str | None, key: str | None, namespace: str | None
 ) -> str:
     """Returns the key of a file. Raises `Unreadable` if its header contradicts its path."""
+    from mimo.memory.codec.document import Unreadable
+
     folder, name = relative.split("/")[-2:]
     stem = name.removesuffix(SUFFIX)
     value_namespace = header_namespace or namespace or folder
@@ -229,6 +234,8 @@ class Values:
         Raises `Invalid` if it is not JSON, `QuotaExceeded`, and `StorageFailed`; the earlier value
         is then unchanged.
         """
+        from mimo.memory.codec.value import packed
+
         text = packed(value)
         with self.locked():
             self.expire(now)
@@ -355,6 +362,8 @@ class Values:
 
     def _check_room(self, namespace: str, key: str, size: int, now: datetime) -> None:
         """Raises `QuotaExceeded` unless there is room for a value of that size."""
+        from mimo.memory.codec.value import MAX_BYTES
+
         if size > MAX_BYTES:
             raise QuotaExceeded(
                 f"the value is too large: it has {size:,} bytes, at most {MAX_BYTES:,} fit",

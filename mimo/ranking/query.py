@@ -60,7 +60,9 @@ class RankingQuery:
 def understand(text: str, asked: datetime | None = None) -> RankingQuery:
     """Returns the query for `text`, asked at `asked`; without that, it names no days."""
     terms = query_terms(text)
-    quoted = (" ".join(tokenize(phrase)) for phrase in compiled(_QUOTED).findall(text))
+    may_quote = '"' in text or not text.isascii()
+    parts = compiled(_QUOTED).findall(text) if may_quote else ()
+    quoted = (" ".join(tokenize(phrase)) for phrase in parts)
     phrases, held = tuple(filter(None, quoted)), {*terms.content}
     words = sum(not held.isdisjoint(tokenize(word)) for word in text.split())
     return RankingQuery(

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
+from itertools import accumulate
 from math import log
 
 from mimo.frozen import NamedTuple, frozen
@@ -206,10 +207,7 @@ def occurrences(stretches: Sequence[str], terms: Collection[str]) -> list[dict[s
     if not terms or not stretches:
         return results
     text = f" {_BETWEEN.join(stretches)} "
-    ends, end = [], 0
-    for stretch in stretches:
-        end += len(stretch) + len(_BETWEEN)
-        ends.append(end)
+    ends = [*accumulate([len(stretch) + len(_BETWEEN) for stretch in stretches])]
     for term in terms:
         needle, step, number = f" {term} ", len(term) + 1, 0
         place = text.find(needle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -223,23 +224,31 @@ def interrupted(*notes: str) -> None:
     _write_error(f"\r\x1b[K{text}" if is_terminal(sys.stderr) else text)
 
 
-WORTH_SHOWING = 200
-"""The fewest steps of a task whose progress is shown; a shorter one ends too soon to be read."""
+_PROGRESS_SECONDS = 0.5
+"""The time from the start of a task to its first line of progress, and between two lines."""
 
-
-_shown: dict[str, int] = {}
-"""The percentage of each task that was shown last."""
+_due: dict[str, float] = {}
+"""When the next line of each task is shown."""
+_shown: set[str] = set()
+"""The tasks of which a line is shown."""
 
 
 def progress(task: str, done: int, total: int) -> None:
     """Shows the progress of a long task in one line, which is erased at the end."""
-    percent = done * 100 // total if total >= WORTH_SHOWING else -1
-    if percent == _shown.get(task, -1):
+    line, now = "", time.monotonic()
+    if done >= total:
+        _due.pop(task, None)
+        if task not in _shown:
+            return
+        _shown.remove(task)
+    elif now < _due.setdefault(task, now + _PROGRESS_SECONDS):
         return
-    _shown[task] = percent
-    from mimo.guard.privacy import redacted
+    else:
+        from mimo.guard.privacy import redacted
 
-    line = f"{one_line(redacted(task).value)} {done:,} of {total:,}" if done < total else ""
+        line = f"{one_line(redacted(task).value)} {done:,} of {total:,}"
+        _due[task] = now + _PROGRESS_SECONDS
+        _shown.add(task)
     sys.stderr.write(f"\r\x1b[K{line}")
     sys.stderr.flush()
 

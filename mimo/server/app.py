@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
+from functools import lru_cache, partial
 from threading import Condition, Event, Lock
 from typing import Any, TypeVar
 
@@ -570,5 +570,10 @@ def _protocol_error(error: MindError) -> MCPError:
 def _client(ctx: Context) -> str:
     """Returns the client's name without secrets and characters that front matter can't have."""
     params = ctx.session.client_params
-    name = re.sub(r"[^\w .@/-]", "", params.client_info.name[:1_000]) if params else ""
-    return re.sub(r"[][:]", "", redacted(name).value)[:64].strip() or "mcp"
+    return _cleaned(params.client_info.name[:1_000]) if params else "mcp"
+
+
+@lru_cache(maxsize=MOST_SESSIONS)
+def _cleaned(client: str) -> str:
+    name = redacted(re.sub(r"[^\w .@/-]", "", client)).value
+    return re.sub(r"[][:]", "", name)[:64].strip() or "mcp"

@@ -110,10 +110,12 @@ def fitted(
     """
     fitter = _Fitter(limit, pages)
     short = fitter.shortened(data, schema)
-    if fitter.cuts or _cost(short, schema) > limit:
+    cost = _cost(short, schema)
+    if fitter.cuts or cost > limit:
         short = fitter.fit(short, schema, limit - _NOTE)
+        cost = _cost(short, schema)
     aim = min(_ROW * max(fitter.number, _ROWS), limit * 19 // 20) if is_brief else limit
-    fitter.lengthen(short, query, aim - _cost(short, schema) - (_NOTE if fitter.cuts else 0))
+    fitter.lengthen(short, query, aim - cost - (_NOTE if fitter.cuts else 0))
     return short, fitter.cuts
 
 
@@ -142,7 +144,8 @@ def _cost(value: Any, schema: Schema) -> int:
         return 2 + sum(_FIELD + _cost(item, schema["items"]) for item in value)
     text = _encoded(value)
     lines = sum(map(text.count, ("\\n", "\\r", "\x85", "\u2028", "\u2029", "\ufeff")))
-    return size(text if _is_free(schema) else value) + lines * _LINE
+    text = _encoded(text) if _is_free(schema) else text
+    return len(text.encode("utf-8", "replace")) + lines * _LINE
 
 
 def _text_cost(text: str) -> int:

@@ -22,7 +22,7 @@ from mimo.call import Answers
 from mimo.call.extensions import extensions
 from mimo.call.table import is_on, listed_names
 from mimo.data.disk import home_of, working_directory
-from mimo.data.loads import DataError, loads
+from mimo.data.loads import loads, loads_or_none
 from mimo.errors import MindError, StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Mind
@@ -270,10 +270,7 @@ def _message(line: bytes) -> Any:
     """Returns the value of a short line without escaped characters; None for any other."""
     if len(line) > LONGEST or b"\\u" in line:
         return None
-    try:
-        return loads(line)
-    except DataError:
-        return None
+    return loads_or_none(line)
 
 
 def _is_initialized(line: bytes) -> bool:

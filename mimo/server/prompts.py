@@ -78,7 +78,7 @@ def resume_work(call: Call) -> str:
             return f"{_NOWHERE}\n\n{fenced(notes.text, call.mind.source)}"
         return _NOWHERE
     id = resumed.record.memory.id
-    checkpoints = call.index.ask(lambda sql: Catalog(sql).by_id(id))
+    checkpoints = call.index.ask(lambda sql: Catalog(sql, year=call.mind.now().year).by_id(id))
     age_text = age(resumed.record.memory.created, call.mind.now())
     lines = [f"Where work stopped, {age_text}, on {resumed.whose.value}:"]
     lines += [line.text for note in checkpoints for line in context.checkpoint(note)]

@@ -4,14 +4,14 @@ import asyncio
 import re
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent import futures
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Semaphore, Thread
 from typing import Any, NamedTuple
 
 import anyio
+from anyio.abc import ObjectSendStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -67,7 +67,6 @@ async def serve(app: App, input: int, remainder: bytes = b"") -> signal.Signals 
     None if the client disconnected.
     """
     server = app.server()
-    replies, queued = anyio.create_memory_object_stream[SessionMessage]()
 
     async def finish() -> None:
         app.subscriptions.close()
@@ -75,27 +74,21 @@ async def serve(app: App, input: int, remainder: bytes = b"") -> signal.Signals 
             while lines.unanswered:
                 await anyio.sleep(0.05)
 
-    lines: Any = Lines(input, replies.send, finish, remainder)
+    async def reply(message: SessionMessage) -> None:
+        if ready := lines.ready(message):
+            await outgoing.send(ready)
+            lines.sent(ready)
 
-    async def forward(outgoing: Any) -> None:
-        async with queued:
-            async for reply in queued:
-                if ready := lines.ready(reply):
-                    await outgoing.send(ready)
-                    lines.sent(ready)
-
+    lines: Any = Lines(input, reply, finish, remainder)
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
         async with (
             stdio_server(lines) as (incoming, outgoing),
             app.listing.watching(),
             outgoing,
-            anyio.create_task_group() as forwarding,
-            replies,
         ):
-            forwarding.start_soon(forward, outgoing)
             options = server.create_initialization_options(app.listing.options())
-            await server.run(incoming, replies.clone(), options)
+            await server.run(incoming, Replies(reply), options)
         tasks.cancel_scope.cancel()
     return ended[0] if ended else None
 
@@ -136,6 +129,21 @@ class Batch(NamedTuple):
     answers: list[JSONRPCResponse | JSONRPCError]
 
 
+class Replies(ObjectSendStream[SessionMessage]):
+    """The answers of the SDK, which closes this stream but not the output."""
+
+    def __init__(self, reply: Reply) -> None:
+        """Takes the function that sends an answer."""
+        self._reply = reply
+
+    async def send(self, item: SessionMessage) -> None:
+        """Sends an answer."""
+        await self._reply(item)
+
+    async def aclose(self) -> None:
+        """Does nothing."""
+
+
 class Lines:
     """The lines of a file that are JSON-RPC messages, as an asynchronous iterator."""
 
@@ -158,7 +166,8 @@ class Lines:
         self._batches: list[Batch] = []
         self._messages: list[str] = []
         """The messages of a batch that are not yet taken."""
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = Semaphore(AHEAD)
         self._loop = asyncio.get_running_loop()
         # A daemon thread, because it may still wait for input when the program ends.
         arguments = descriptor, remainder
@@ -186,6 +195,7 @@ class Lines:
         if self._messages:
             return self._messages.pop(0)
         line = await self._queue.get()
+        self._room.release()
         return None if line is None else _repaired(line)
 
     def ready(self, reply: SessionMessage) -> Any:
@@ -247,7 +257,7 @@ class Lines:
                     await self._reply(answers)
 
     def _read(self, descriptor: int, remainder: bytes) -> None:
-        with suppress(_Ended):
+        with suppress(RuntimeError):  # The event loop is closed, because the program ends.
             self._read_lines(descriptor, remainder)
 
     def _read_lines(self, descriptor: int, remainder: bytes) -> None:
@@ -267,17 +277,9 @@ class Lines:
         self._put(None)
 
     def _put(self, line: bytes | None) -> None:
-        """Queues a line. Raises `_Ended` if the program ends and takes no more."""
-        waiting = self._queue.put(line)
-        try:
-            asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
-        except (RuntimeError, futures.CancelledError) as error:
-            waiting.close()
-            raise _Ended from error
-
-
-class _Ended(Exception):
-    """The event loop is closed, because the program ends."""
+        """Queues a line as soon as there is room. Raises `RuntimeError` if the program ends."""
+        self._room.acquire()
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
 
 
 def _repaired(line: bytes) -> str:

@@ -67,9 +67,11 @@ def _called(command: Command) -> str:
     """Returns the tool that a command is, as in `mind_undo(list: true)`, or the user's command."""
     commands = all_commands()
     if command.path in commands:
-        spec = commands.at(command.path)
-        if (values := _read_arguments(spec, command)) is not None:
-            return _tool(spec, values)
+        # `mind sessions` is the user's, and `mind_sessions` a tool of its own.
+        own = (spec for spec in commands.all() if spec.name == f"mind_{command.path}")
+        for spec in (commands.at(command.path), *own):
+            if (values := _read_arguments(spec, command)) is not None:
+                return _tool(spec, values)
     elif command.path in GROUPS:  # A word that only leads to other commands: `mind save`.
         specs = [commands.at(f"{command.path} {word}") for word in commands.below(command.path)]
         names = (_named(spec) for spec in specs if Surface.MCP in spec.surfaces)

@@ -28,11 +28,6 @@ def month_number(name: str) -> int:
     return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name.lower()[:3]))
 
 
-def short_day(moment: datetime) -> str:
-    """Returns a short date: `Dec 10`."""
-    return f"{MONTHS[moment.month - 1][:3].title()} {moment.day}"
-
-
 def iso_utc(moment: datetime, timespec: str = "auto") -> str:
     """Returns a moment in ISO 8601, in UTC with `Z`: `2026-11-26T10:04:21Z`.
 

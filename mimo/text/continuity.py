@@ -279,6 +279,8 @@ def _words(text: str) -> list[str]:
         for part in re.split(r"['/-]", word.replace("tl;dr", "tldr").strip(".,;:!?…\"'()[]“”~"))
         if part
     ]
+    if "ing" not in plain:
+        return words
     return compiled(_DOING).sub(r"\1 doing", " ".join(words)).split()
 
 

@@ -186,9 +186,9 @@ def tokens_of_chunks(chunks: Iterable[str]) -> list[str]:
 def query_terms(text: str) -> QueryTerms:
     """Returns the terms of a query."""
     stems = _stems()
-    text = compiled(BOUND_COMPOUND).sub(
-        lambda match: f"{match[1]}{match[2]}".lower(), nouns(text, beside=False)
-    )
+    text, is_plain = nouns(text, beside=False), text.isascii() and "-" not in text
+    if not is_plain:
+        text = compiled(BOUND_COMPOUND).sub(lambda pair: f"{pair[1]}{pair[2]}".lower(), text)
     words = _split(compiled(_APOSTROPHE).sub(_without, text)) or _split(text)
     if foreign := _function_words(words):
         words = [word for word in words if word not in foreign] or words
@@ -199,7 +199,9 @@ def query_terms(text: str) -> QueryTerms:
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
     terms = _distinct(stems, full)
     spellings = {}
-    spelled = _other_spellings(text, words) if compiled(SIGNS).search(text) else _NO_SPELLINGS
+    # Compiling the pattern takes half a millisecond.
+    has_signs = not (is_plain and text.islower()) and compiled(SIGNS).search(text)
+    spelled = _other_spellings(text, words) if has_signs else _NO_SPELLINGS
     for word, spelling in spelled.items():
         letters = _split(word.rstrip("0123456789"))
         tokens = [stems.of_part(part) for each in letters for part in _parts(each)]

@@ -336,7 +336,7 @@ class Asking:
 def understood(text: str, now: datetime) -> Asking:
     """Returns the way to answer a query that is asked now."""
     text = normalize("NFC", text)
-    words = compiled(rf"\w+|[{SYMBOLS}]").findall(text.lower())
+    words = compiled(r"\w+" if text.isascii() else rf"\w+|[{SYMBOLS}]").findall(text.lower())
     if not words:
         return Asking(way=Way.NEWEST)
     time = named_time(text, now)

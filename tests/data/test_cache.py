@@ -73,6 +73,16 @@ def test_cache_keeps_what_was_written(folder: Path) -> None:
     assert [path.name for path in folder.glob("words-v3-*.db")] == [SCHEMA.path(folder, "me").name]
 
 
+@pytest.mark.parametrize(("written", "stays"), [(100, True), (400_000, False)])
+def test_last_process_leaves_a_short_log_and_no_long_one(
+    folder: Path, written: int, stays: bool
+) -> None:
+    with opened_and_closed(folder) as cache:
+        put(cache, "tea" * written)
+    assert files_of(SCHEMA.path(folder, "me"))[1].exists() is stays
+    assert len(words(opened(folder))) == 3
+
+
 def test_cache_in_memory_has_no_file() -> None:
     cache = opened(None)
     put(cache, "tea")
@@ -315,7 +325,7 @@ def test_mistake_in_sql_removes_nothing(folder: Path) -> None:
     assert words(cache) == ["milk", "tea"]
 
 
-@pytest.mark.parametrize("length", ["'three'", "x'03'"])
+@pytest.mark.parametrize("length", ["'three'", "x'03'", "1.5"])
 def test_error_that_a_damaged_row_causes_counts_as_damage(folder: Path, length: str) -> None:
     with closing(sqlite3.connect(SCHEMA.path(folder, "me"))) as connection, connection:
         connection.execute(f"UPDATE words SET length = {length}")
@@ -323,7 +333,7 @@ def test_error_that_a_damaged_row_causes_counts_as_damage(folder: Path, length: 
 
     def query(sql: Connection) -> int:
         lengths.append(sql.execute("SELECT length FROM words").fetchall())
-        return sum(length + 1 for (length,) in lengths[-1])
+        return sum(len(range(length)) for (length,) in lengths[-1])
 
     cache = opened(folder)
     assert cache.attempt(cache.reading, query) == 0

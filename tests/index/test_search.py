@@ -302,6 +302,13 @@ class TestPassages:
         first = hit.passage.splitlines()[0]
         assert hit.line == 9 + [line.strip() for line in lines].index(first.strip())
 
+    def test_a_passage_does_not_end_in_a_heading(self, index: Index, change_of: Make) -> None:
+        answer = "The wrapper repairs the folder first."
+        text = f"{'filler ' * 57}\n\n### Feeding wombats\n\n{answer}"
+        index.apply([change_of("a", text)], now_ns=1)
+
+        assert search(index, "feeding wombats").hits[0].passage.endswith(answer)
+
     def test_a_passage_of_a_section_is_found(self, index: Index, change_of: Make) -> None:
         sections = {Section.REASONING: "The wombat said so."}
         index.apply([change_of("a", "word " * 100, sections=sections)], now_ns=1)

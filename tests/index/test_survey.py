@@ -109,6 +109,11 @@ def test_unapproved_texts_are_counted_without_reading_them(filled: Call, monkeyp
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Call):
     finding.listing(filled)
     assert [r.place.path for r in filled.mind.index.ask(survey.citing)] == [".mind/notes.md"]
+    for number in range(40):  # Compressed texts, in some of which the bytes look like a place.
+        saving.store(filled, saving.draft(Kind.FACT, f"The queue of worker {number} is drained."))
+    record = saving.store(filled, saving.draft(Kind.DECISION, "tea", reasoning="see a.py:12"))
+    citing = filled.mind.index.ask(survey.citing)
+    assert {r.memory.id for r in citing} == {"notes", record.memory.id}
 
 
 @pytest.mark.parametrize(
@@ -262,6 +267,30 @@ def test_the_most_important_facts_are_read_without_checking_the_approval_of_othe
 
     assert [note.importance for note in facts] == [0.7] * 5
     assert len(checked) <= 14  # Those of equal importance, which are of the same time.
+
+
+def test_decisions_that_compete_with_each_other_are_listed_by_topic(call: Call):
+    folder, draw = call.mind.folder / "decisions", random.Random(7)
+    folder.mkdir()
+    for number in range(60):
+        older = f"supersedes: [d{draw.randrange(60)}]\n" if number % 4 == 0 else ""
+        text = f"---\nid: d{number}\ntype: decision\ntopic: {draw.choice(WORDS)}\n{older}---\nX\n"
+        (folder / f"d{number}.md").write_text(text)
+    ids = [record.memory.id for record in finding.listing(call).records]
+    call.mind.index.approvals.checker = lambda: lambda name: int(name[:8], 16) % 3 > 0
+    competing = call.mind.index.competing(ids)
+    mutual = {
+        id for id, others in competing.items() if any(id in competing.get(o, ()) for o in others)
+    }
+
+    topics = [
+        call.mind.index.ask(survey.records, keys) for keys in call.mind.index.ask(survey.rivals)
+    ]
+
+    named = [[record.memory.id for record in topic.values()] for topic in topics]
+    assert sorted(id for ids in named for id in ids) == sorted(mutual)
+    assert len(competing) > len(mutual) > 10
+    assert all(len({r.memory.topic for r in topic.values()}) == 1 for topic in topics)
 
 
 def test_competing_decisions_of_a_few_ids_are_looked_up_without_reading_all_decisions(call: Call):

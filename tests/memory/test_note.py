@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from fuzz.pages import check_page
 from mimo.memory.note import LONGEST, Note, closed_as, first_sentence, plain, tasks
-from mimo.text.calendar import short_day
 from tests import privacy_fakes
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
@@ -146,8 +145,10 @@ def test_first_sentence_of_a_reason_is_used() -> None:
     assert first_sentence("no full stop") == "no full stop"
 
 
-def test_a_short_date_has_no_year() -> None:
-    assert short_day(NOW) == "Dec 10"
+def test_the_date_of_a_note_has_a_year_unless_it_is_the_current_one() -> None:
+    note = Note(id="a", kind="fact", title="", text="", created=NOW)
+    assert note.day == note._replace(year=2025).day == "Dec 10"
+    assert note._replace(year=2026).day == "Dec 10, 2025"
 
 
 def test_tasks_are_the_open_items() -> None:
@@ -176,6 +177,9 @@ def test_mark_changes_with_the_statement() -> None:
         ("Remplacée par 6", "superseded"),
         ("Accepted", None),
         ("Accepted, supersedes ADR-1", None),
+        ("Accepted. Rejected alternatives: MongoDB", None),
+        ("Accepted; rejected options are below", None),
+        ("Aceptada. Rechazada alternativa: MongoDB", None),
         ("Replaced the queue", None),
         ("Obsoletes ADR-1", None),
         ("resolved", None),

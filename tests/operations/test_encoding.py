@@ -11,6 +11,7 @@ import pytest
 
 from mimo.call import Call
 from mimo.data.locks import holding
+from mimo.errors import Invalid
 from mimo.features.upkeep.indexing import index
 from mimo.index.meanings import Meanings
 from mimo.operations import encoding, finding, refresh, searching
@@ -58,6 +59,15 @@ def test_the_index_command_prepares_every_memory(filled: Call) -> None:
     assert index(filled).encoded == 0
 
 
+def test_threads_prepare_the_same_and_are_at_most_the_processors(
+    filled: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert index(filled, threads=2).encoded == len(TEXTS)
+    with pytest.raises(Invalid, match="`--threads` must be at most 2, the number of processors"):
+        index(filled, threads=3)
+
+
 def test_a_second_index_command_leaves_the_work_to_the_first(
     filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +100,7 @@ def test_a_search_reads_a_limited_amount_of_text_and_states_the_rest(
     monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", sum(map(len, TEXTS[:5])))
     answer = searching.search(filled, "where are preferences kept?", finding.Options(limit=3))
     assert made(filled) == 5
-    assert "15 of 20 memories are not yet read for their meaning" in (answer.notice or "")
+    assert "15 of 20 texts are not yet read for their meaning" in (answer.notice or "")
 
     for _ in range(3):
         answer = searching.search(filled, "where are preferences kept?", finding.Options(limit=3))
@@ -192,24 +202,47 @@ def test_a_user_who_stops_the_reading_learns_that_its_result_is_kept(
 def test_many_new_memories_are_noted(filled: Call, added: int, is_noted: bool) -> None:
     encoding.note_missing(filled, added)
 
-    text = "20 of 20 memories are not yet read for their meaning; "
+    text = "20 of 20 texts are not yet read for their meaning; "
     text += "servers do it between calls, `mind index` at once"
     assert filled.notice == (text if is_noted else None)
 
 
 @pytest.mark.parametrize(
-    ("state", "load", "is_strained"),
-    [("Charging", 0.1, False), ("Discharging", 0.1, True), ("Full", 99.0, True), ("", 0.1, False)],
+    ("state", "scope", "load", "is_strained"),
+    [
+        ("Charging", "System", 0.1, False),
+        ("Discharging", "System", 0.1, True),
+        ("Discharging", "Device", 0.1, False),
+        ("Full", "System", 99.0, True),
+        ("", "", 0.1, False),
+        ("", "", 99.0, True),
+    ],
 )
 def test_a_machine_on_battery_or_with_much_work_is_strained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, load: float, is_strained: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    scope: str,
+    load: float,
+    is_strained: bool,
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
     if state:
         (tmp_path / "BAT0").mkdir()
         (tmp_path / "BAT0" / "status").write_text(f"{state}\n")
+        (tmp_path / "BAT0" / "scope").write_text(f"{scope}\n")
 
     assert encoding.is_strained(tmp_path) is is_strained
+
+
+def test_a_battery_that_can_not_be_read_hides_no_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
+    (tmp_path / "BAT0" / "status").mkdir(parents=True)
+
+    assert encoding.is_strained(tmp_path)
+    assert encoding.is_strained(tmp_path / "missing")
 
 
 def test_a_thread_rests_nine_times_as_long_on_a_strained_machine(

@@ -5,7 +5,6 @@ import os
 import pytest
 
 from mimo.call import Call
-from mimo.features import decisions
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.features.ingest.commands import ingest
@@ -57,7 +56,7 @@ def test_competing_decisions_and_the_graph_are_newest_first(call: Call, clock: C
         )  # fmt: skip
         names.append(saving.store(call, draft).memory.id)
 
-    assert [record.memory.id for record in decisions.current(call, "auth")] == names[::-1]
+    assert [record.memory.id for record in refresh.up_to_date(call).current("auth")] == names[::-1]
     chain = finding.linked(call, names[:1], depth=9).newest_first()
     assert [record.memory.id for record in chain] == names[::-1]
 

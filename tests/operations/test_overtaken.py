@@ -146,7 +146,7 @@ def test_of_two_processes_that_supersede_a_decision_one_does(
     for thread in threads:
         thread.join(30)
     assert errors == []
-    assert len(decisions.current(Call(Mind.open(project, project=project)), "db")) == 1
+    assert len(refresh.up_to_date(Call(Mind.open(project, project=project))).current("db")) == 1
 
 
 def test_a_suggested_memory_that_was_removed_meanwhile_is_not_an_internal_error(

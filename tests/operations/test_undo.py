@@ -76,6 +76,20 @@ def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restore
     assert do(call, "show", id=first).superseded_by == second
 
 
+def test_an_undo_of_several_files_reports_its_progress_and_may_be_stopped(call: Call) -> None:
+    do(call, "rm", id=added(call, "One fact"), ids=[added(call, "Another fact")])
+    before = contents(call)
+
+    def stop(label: str, done: int, total: int) -> None:
+        if (done, total) == (1, 2):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        do(kit.with_console(call, progress=stop), "undo")
+
+    assert contents(call) == before
+
+
 @pytest.mark.parametrize(
     "words",
     [

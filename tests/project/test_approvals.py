@@ -23,7 +23,7 @@ from mimo.data.disk import blake2b
 from mimo.errors import StorageFailed
 from mimo.memory.approval import approval_of
 from mimo.project import approvals
-from mimo.project.approvals import ApprovalDatabase, Approvals
+from mimo.project.approvals import APPROVED, ApprovalDatabase, Approvals
 from mimo.project.location import GitAnswers
 from mimo.project.memories import approvals_of
 from mimo.project.trust import Trust
@@ -40,6 +40,19 @@ TEXTS = {f".mind/facts/{number}.md": str(number).encode() for number in range(60
 """The files with these digests."""
 NAMES = [approval_of(*text) for text in TEXTS.items()]
 """The names that approve them."""
+
+
+@pytest.fixture
+def queries(monkeypatch):
+    """The queries of approvals."""
+    queries, ask = list[str](), ApprovalDatabase.ask
+
+    def asking(self, query, *values):
+        queries.append(query)
+        return ask(self, query, *values)
+
+    monkeypatch.setattr(ApprovalDatabase, "ask", asking)
+    return queries
 
 
 @pytest.fixture
@@ -190,26 +203,24 @@ def test_the_check_is_the_same_one_until_an_approval_of_this_project_changes(hom
 
 
 @pytest.mark.parametrize("number", [100, 3_000])
-def test_many_lookups_read_all_texts_once_and_few_read_only_what_they_ask_for(home, root, number):
+def test_many_lookups_read_all_texts_once_and_few_read_only_what_they_ask_for(
+    home, root, queries, number
+):
     texts = [digest(text) for text in range(number)]
     Trust(home, root).approve(texts)
-    current, queries = Trust(home, root), list[str]()
-    ask = ApprovalDatabase.ask
-
-    def asking(self, query, *values):
-        queries.append(query)
-        return ask(self, query, *values)
-
-    with patch.object(ApprovalDatabase, "ask", asking):
-        check = current.checker()
-        queries.clear()
-        assert check(texts[3])
-        assert not check(digest("other"))
-        assert sum("digest = ?" in query for query in queries) == 2
-        assert all(map(check, texts * 2))
-        assert not check(digest("other"))
-    assert sum("GROUP BY digest" in query for query in queries) == 1
-    assert sum("digest = ?" in query for query in queries) <= max(50, number // 40)
+    current = Trust(home, root)
+    check = current.checker()
+    queries.clear()
+    assert check(texts[3])
+    assert not check(digest("other"))
+    assert sum("digest IN" in query for query in queries) == 2
+    assert not check(digest("other"))
+    assert current.checker(texts[4:50]) is check
+    assert all(map(check, texts[3:50]))
+    assert sum("digest IN" in query for query in queries) == 3
+    assert all(map(check, texts * 2))
+    assert sum(query.endswith("state)") for query in queries) == 1
+    assert sum("digest IN" in query for query in queries) <= max(50, number // 40)
 
 
 def test_a_project_that_becomes_a_repository_keeps_its_place_if_its_new_one_has_approvals(
@@ -678,6 +689,39 @@ def test_threads_approve_and_look_up_at_once(home, root):
 
 
 def test_a_row_without_a_project_has_no_approvals():
-    assert not Approvals("").states(MANY[0])
-    assert not Approvals("").states("")
-    assert not Approvals("").states("no digest")
+    assert not Approvals("").has(MANY[0], APPROVED)
+    assert not Approvals("").has("", APPROVED)
+    assert not Approvals("").has("no digest", APPROVED)
+
+
+def test_a_text_is_looked_up_once_with_others_also_if_none_of_them_is_approved(home, root, queries):
+    Trust(home, root).approve(MANY[:1])
+    current = Trust(home, root)
+    check = current.checker([*MANY[:5], "no digest", ""])
+    assert [name for name in [*MANY[:5], "no digest", ""] if check(name)] == MANY[:1]
+    assert not current.trusted(*MANY[:5])
+    assert not check("neither")
+    assert [query.count("?") - 1 for query in queries if "digest IN" in query] == [5]
+
+
+def test_many_texts_that_are_looked_up_at_once_are_read_with_all_others(home, root, queries):
+    names = [digest(number) for number in range(600)]
+    Trust(home, root).approve(names[:599])
+    current = Trust(home, root)
+    check = current.checker(names)
+    assert [name for name in names if not check(name)] == names[599:]
+    assert sum("FROM approval" in query for query in queries) == 1
+
+
+def test_while_a_text_is_looked_up_another_thread_finds_it_approved_too():
+    name, seen = bytes.fromhex(MANY[0]), list[bool]()
+
+    def rows():
+        if not seen:
+            seen.append(False)  # Until another thread has asked.
+            seen[0] = current.has(MANY[0], APPROVED)
+        yield name, APPROVED
+
+    current = Approvals("", ask=lambda *_: rows())
+    assert current.has(MANY[0], APPROVED)
+    assert seen == [True]

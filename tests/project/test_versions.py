@@ -158,7 +158,7 @@ def test_caches_of_a_released_version_are_removed(
     for folder in ("shop/.mind/.index", "home/.mind/memories/.mind/.index"):
         names = {path.name for path in (top / folder).iterdir()} - {".gitignore"}
         names = {name.removesuffix("-wal").removesuffix("-shm") for name in names}
-        kinds = {KEY.sub("", name) for name in names} - {"vectors-v1"}
+        kinds = {KEY.sub("", name) for name in names} - {"vectors-v2"}
         assert kinds == {f"index-v{schema.FORMAT}"}, folder
     assert [path.name for path in cache.glob("edges*")] == [Path(storage.CACHE).name]
 

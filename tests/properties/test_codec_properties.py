@@ -189,11 +189,17 @@ PLAIN = st.text(st.sampled_from("aZ9_é한 .,:/()+@%;!?='-#[]{}\"&*|>\\~`\t\r"),
 LINES = st.lists(st.tuples(st.sampled_from(["a", "b", "_c1"]), PLAIN), max_size=4)
 
 
-@given(LINES, st.sampled_from(["{}", '"{}"', "[{}]"]))
+LINK = "\n  - {{to: {0}, type: {0}}}"
+
+
+@given(
+    LINES,
+    st.sampled_from([" {}", ' "{}"', " [{}]", LINK, f"{LINK}{LINK[:-2]}, confidence: 1.0}}}}"]),
+)
 @settings(max_examples=400)
 def test_plain_headers_mean_the_same_without_a_parser(pairs, form):
     """The short way may be taken only where the long one gives the same."""
-    text = "".join(f"{key}: {form.format(value)}\n" for key, value in pairs)
+    text = "".join(f"{key}:{form.format(value)}\n" for key, value in pairs)
     data = front_matter.load_flat(text)
     if data is not None:
         assert data == front_matter.read(text).data

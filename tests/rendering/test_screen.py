@@ -211,12 +211,20 @@ def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "note: by words only\n")
 
 
-def test_progress_is_one_line_that_is_erased_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    rendering.progress("Indexing", 1, 10)
-    for done in (0, 1, 96, 128, 1_000):  # The steps of a task need not be those of a hundredth.
-        rendering.progress("Indexing", done, 1_000)
+def test_progress_is_one_line_that_is_erased_at_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few slow steps are shown, and quick ones are not, however many they are."""
+    now = 7.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    rendering.progress("Scanning", 1, 1_000)
+    rendering.progress("Scanning", 1_000, 1_000)
+    now += 60  # for instance, a question that was answered late
+    for done in range(0, 46, 9):
+        now += 0.3
+        rendering.progress("Indexing", done, 45)
 
-    lines = [f"\r\x1b[KIndexing {done} of 1,000" for done in (0, 96, 128)]
+    lines = [f"\r\x1b[KIndexing {done} of 45" for done in (18, 36)]
     assert capsys.readouterr() == ("", "".join([*lines, "\r\x1b[K"]))
 
 

@@ -10,9 +10,8 @@ from mcp.client import Client
 from mcp_types import ElicitResult
 
 from mimo.call import Call, Caller, Console, Surface
-from mimo.features import decisions
 from mimo.mind import Mind
-from mimo.operations import consent
+from mimo.operations import consent, refresh
 from tests import kit
 from tests.sample_procedures import GREET, WAIT, text
 
@@ -281,7 +280,7 @@ def test_the_user_chooses_which_of_two_current_decisions_stays(call: Call, era: 
     assert (result.structured_content["id"], chosen in ids) == (chosen, True)
     assert ". Use Redis ## Reasoning Fast (decision_cache_" in question
     assert question.startswith("2 decisions on cache are current. Which one stays current? It")
-    assert [record.memory.id for record in decisions.current(call, "cache")] == [chosen]
+    assert [record.memory.id for record in refresh.up_to_date(call).current("cache")] == [chosen]
 
 
 @pytest.mark.parametrize("era", ERAS)

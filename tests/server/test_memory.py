@@ -36,3 +36,26 @@ def test_large_blocks_are_outside_of_the_heap_and_so_go_back_to_the_system() -> 
         outside.append(run.stdout.strip())
 
     assert outside == ["0", "1"]
+
+
+READING = """
+import resource, sys
+from mimo.installation import return_memory
+
+return_memory()
+from mimo.index.embedding.encoder import packaged_encoder
+
+def read():
+    packaged_encoder().encode_many(["the kettle is on the shelf " * 12])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+first, second, *_, last = (read() for _ in range(7))
+print((last - second) // 5)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc gives so much back")
+def test_reading_texts_keeps_the_memory_that_each_of_them_needs() -> None:
+    run = subprocess.run([sys.executable, "-c", READING], capture_output=True, check=True)
+
+    assert int(run.stdout) < 100  # Thousands of page faults if the heap shrinks after each product.

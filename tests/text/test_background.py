@@ -7,7 +7,7 @@ import pytest
 
 import mimo
 from mimo.text.background import PAIR, SHORT, UNKNOWN, rarity
-from scripts.build_background import FEWEST, STRETCH, listed
+from scripts.build_background import FEWEST, STRETCH, frequent, listed
 
 LIST = Path(mimo.__file__).parent / "model" / "background.txt"
 
@@ -22,6 +22,12 @@ def test_every_stem_of_the_list_is_found():
 
     assert len(rarities) > 1_000
     assert {stem: rarity(stem) for stem in rarities} == rarities
+
+
+def test_the_frequent_stems_are_those_of_the_list():
+    lines = LIST.read_text(encoding="ascii").splitlines()
+
+    assert LIST.with_name("frequent.txt").read_text(encoding="ascii") == frequent(lines)
 
 
 @pytest.mark.parametrize("stem", ["", "0", "zzzzzz", "aa!", "\U0010ffff\U0010ffff", "\ud800a"])

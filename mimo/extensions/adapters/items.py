@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from mimo.api import (
-    DataError,
     Invalid,
     Record,
     disk,
@@ -22,7 +20,7 @@ from mimo.api import (
     frozen,
     ids,
     iso_utc,
-    loads,
+    loads_or_none,
     phrases,
     read_moment,
     secrets_in,
@@ -130,10 +128,9 @@ def item_of(record: Record) -> Item | None:
 def _value(content: str) -> dict[str, Any]:
     """Returns the value in a text; a person may have changed it, so any text is one."""
     if content.startswith(_FENCE) and content.endswith(_END):
-        with suppress(DataError):
-            value = loads(content[len(_FENCE) : -len(_END)])
-            if isinstance(value, dict):
-                return value
+        value = loads_or_none(content[len(_FENCE) : -len(_END)])
+        if isinstance(value, dict):
+            return value
     return {"content": content}
 
 

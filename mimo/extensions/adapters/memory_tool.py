@@ -21,7 +21,6 @@ from mimo.api import (
     Call,
     Caller,
     Command,
-    DataError,
     Internal,
     Mind,
     MindError,
@@ -29,7 +28,7 @@ from mimo.api import (
     declared,
     disk,
     invoke,
-    loads,
+    loads_or_none,
     nearest,
     rendering,
 )
@@ -97,10 +96,7 @@ def answers(lines: Iterable[str | bytes], project: str | None = None) -> Iterato
     """Yields the answer to each line, as JSON: the input of a tool use -> its content."""
     tool = MemoryTool(project)
     for line in lines:
-        try:
-            command = loads(line)
-        except DataError:
-            command = None
+        command = loads_or_none(line)
         if isinstance(command, dict):
             answer = tool.handle(command)
         else:

@@ -12,7 +12,6 @@ from typing import Any
 
 from mimo.api import (
     LARGEST_JSON,
-    DataError,
     Draft,
     Invalid,
     Kind,
@@ -25,7 +24,7 @@ from mimo.api import (
     codec,
     foreign,
     header_of,
-    loads,
+    loads_or_none,
     replace,
 )
 from mimo.extensions.exchange import lines
@@ -110,22 +109,16 @@ def _is_lines(content: str) -> bool:
     head, _, tail = content.lstrip("\ufeff \t\r\n").partition("\n")
     if not tail.strip() or _first_object(content) is None:
         return False
-    with suppress(DataError):
-        loads(head)
-        return True
-    # The first line is broken, or the text is a single object on several lines.
-    with suppress(DataError):
-        loads(content)
-        return False
-    return True
+    # If not, the first line is broken, or the text is a single object on several lines.
+    return loads_or_none(head) is not None or loads_or_none(content) is None
 
 
 def _first_object(content: str) -> Mapping[str, Any] | None:
     """Returns the object on the first of the upper lines that is one, or None."""
     text = content.lstrip("\ufeff \t\r\n")
     for line in text.split("\n", _UPPER)[:_UPPER] if not text.startswith("[") else ():
-        with suppress(DataError):
-            data = loads(line)
+        data = loads_or_none(line)
+        if data is not None:
             return data if isinstance(data, dict) else None
     return None
 

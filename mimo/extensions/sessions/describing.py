@@ -11,7 +11,7 @@ from mimo.api import Hint, Mind, NamedTuple, count, disk
 from mimo.extensions.sessions import store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.memories import counts
-from mimo.extensions.sessions.readers.lines import WITHOUT_ZSTD
+from mimo.extensions.sessions.readers.lines import LASTING, WITHOUT_ZSTD
 from mimo.extensions.sessions.reading import without_secrets
 from mimo.extensions.sessions.store import ClientState
 
@@ -48,7 +48,7 @@ def described(mind: Mind) -> tuple[Line, ...]:
         return (Line(problem, "correct it: sessions are not read until then"),)
     read_at = disk.stamp(database.lock)
     if read_at is None:
-        hint = Hint("read them with ", Typed("sessions", "index"))
+        hint = Hint("read them with ", Typed("sessions index"))
         return (Line("sessions are on, and none was read yet", hint), *_of_memories(mind))
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6
@@ -80,4 +80,5 @@ def _of_client(name: str, state: ClientState) -> Iterator[Line]:
         example = f"such as `{path}`" if number > 1 else f"`{path}`"
         message = f"{count(number, 'transcript')} of {name} can't be read: {problem} ({example})"
         (message,) = without_secrets([message])
-        yield Line(message, f"{_HINTS.get(problem, _OTHERWISE)}; each run tries again")
+        again = "a changed file is read" if problem.startswith(LASTING) else "each run tries"
+        yield Line(message, f"{_HINTS.get(problem, _OTHERWISE)}; {again} again")

@@ -53,7 +53,7 @@ class Drafts:
             cached = self._cache.get(native_id or project)
             if cached is None or cached[0] != state:
                 where, value = ("native_id =", native_id) if native_id else ("project =", project)
-                verdicts, shifts = _verdicts(sql), shifts_of(_counts(sql))
+                verdicts, shifts = store.verdicts(sql), shifts_of(_counts(sql))
                 elsewhere = [] if native_id else _histories(sql, "project !=", project, _ELSEWHERE)
                 proposals = proposed(_histories(sql, where, value), shifts, elsewhere)
                 left = [item for item in proposals if not _is_rejected(item, verdicts)]
@@ -154,13 +154,6 @@ def _state(sql: Connection) -> tuple[int, ...]:
         " count(*), coalesce(max(at), 0) FROM verdicts"
     )
     return tuple(sql.execute(query).fetchone())
-
-
-def _verdicts(sql: Connection) -> dict[bytes, tuple[str, int]]:
-    return {
-        digest: (verdict, at)
-        for digest, verdict, at in sql.execute("SELECT digest, verdict, at FROM verdicts")
-    }
 
 
 def _counts(sql: Connection) -> list[tuple[str, str, int]]:

@@ -196,7 +196,6 @@ class Sessions:
         with closing(self._opened()) as index:
             index.encoder = self._encoder
             number = index.make_meanings(advance, turn)
-            index.count_missing_meanings()  # Notes that there are all.
         if self._index and vars(self._index).get("meanings", True) is None:
             del self._index.meanings  # The next search asks for the encoder again.
         return number

@@ -30,6 +30,7 @@ from mimo.api import (
 )
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.model import Facts, Part, Progress, Reader, Role, Source, Turn
+from mimo.extensions.sessions.readers.lines import LASTING
 from mimo.extensions.sessions.readers.parts import ends_of, was_cut
 from mimo.extensions.sessions.store import SourceState, Store
 
@@ -148,7 +149,8 @@ class Reading:
     def _look(self, reader: Reader, *, notes: bool = False) -> list[_Pending]:
         """Returns the sources that are new or changed, by their states alone.
 
-        With `notes`, the missing ones are noted, and those with a problem are tried again.
+        With `notes`, the missing ones are noted, and those with a problem are tried again unless it
+        is one of an unchanged content.
         """
         if reader.client not in self._selection.clients:
             return []
@@ -169,7 +171,8 @@ class Reading:
         for place, source in present.items():
             item = states.get(place)
             is_same = item and (*item.source[2:],) == (*source[2:],) and not item.missing_since
-            if is_same and item and not (item.problem and notes) and item.omitted is None:
+            is_passing = item and item.problem and not item.problem.startswith(LASTING)
+            if is_same and item and not (is_passing and notes) and item.omitted is None:
                 continue
             if item and (item.native_id in forgotten or self._is_omitted(item)):
                 continue

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from mimo.api import (
@@ -205,7 +206,7 @@ def sessions(
     """Returns the sessions that meet a condition of SQL, the latest first."""
     query = f"SELECT * FROM sessions WHERE {where} ORDER BY ended DESC, key DESC LIMIT ?"
     with _possible():
-        return [_session(row) for row in sql.execute(query, (*values, limit))]
+        return [_session(row) for row in _typed(sql.execute(query, (*values, limit)), _SESSION)]
 
 
 @contextmanager
@@ -219,19 +220,26 @@ def _possible() -> Iterator[None]:
         raise damage from error
 
 
+def _typed(rows: Iterable[tuple[Any, ...]], types: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yields rows whose values have the types that mind writes. Raises `TypeError`."""
+    for row in rows:
+        if not all(map(isinstance, row, types)):
+            raise TypeError("a value has another type")
+        yield row
+
+
+_SESSION = (int, *[str] * 9, *[int] * 7)
+_NUMBER, _TEXT = (int, NoneType), (str, NoneType)
+_TURN = (int, str, _NUMBER, str, str, str, int)
+_SOURCE = (str, str, int, int, str, str, str, int, str, bytes, int, int, str, _TEXT, _NUMBER)
+_VERDICT = (bytes, str, int)
+
+
 def _session(row: Sequence[Any]) -> Session:
-    names = (
-        "key id client native_id project cwd branch title kind parent started ended prompts"
-        " answers copies bytes revision"
-    ).split()
-    fields = dict(zip(names, row, strict=True))
-    fields |= {
-        "title": one_line(fields["title"])[:_TITLE].rstrip(),
-        "kind": Kind(fields["kind"]),
-        "started": time_of(fields["started"]),
-        "ended": time_of(fields["ended"]),
-    }
-    return Session(**fields)
+    fields = dict(zip(Session.__annotations__, row, strict=True))
+    title, kind = one_line(fields["title"])[:_TITLE].rstrip(), Kind(fields["kind"])
+    times = {name: time_of(fields[name]) for name in ("started", "ended")}
+    return Session(**{**fields, **times, "title": title, "kind": kind})
 
 
 def find(sql: Connection, reference: str) -> Session:
@@ -262,16 +270,17 @@ def turns(sql: Connection, session: int, start: int = 1, end: int = 1 << 40) -> 
     """Returns the turns of a session, in order, with numbers from `start` to `end`."""
     edited: dict[int, list[str]] = {}
     between = (session, start, end)
-    for n, path in sql.execute(
+    edits = sql.execute(
         "SELECT n, path FROM edits WHERE session = ? AND n BETWEEN ? AND ?", between
-    ):
-        edited.setdefault(n, []).append(path)
+    )
     rows = sql.execute(
         "SELECT n, role, at, text, error, native_id, is_typed FROM turns"
         " WHERE session = ? AND n BETWEEN ? AND ? ORDER BY n",
         between,
     )
     with _possible():
+        for n, path in _typed(edits, (int, str)):
+            edited.setdefault(n, []).append(path)
         return [
             KeptTurn(
                 n,
@@ -285,7 +294,7 @@ def turns(sql: Connection, session: int, start: int = 1, end: int = 1 << 40) -> 
                     is_typed=bool(is_typed),
                 ),
             )
-            for n, role, at, text, error, native_id, is_typed in rows
+            for n, role, at, text, error, native_id, is_typed in _typed(rows, _TURN)
         ]
 
 
@@ -326,13 +335,20 @@ def source_states(
         query, values = f"{query} AND native_id = ?", [client, native_id]
     states = {}
     with _possible():
-        for row in sql.execute(query, values):
+        for row in _typed(sql.execute(query, values), _SOURCE):
             path, key, size, mtime_ns, inode, client, id, offset, state, *counts, missing = row
             source = Source(Path(path), key, size, mtime_ns, int(inode))
             since = None if missing is None else time_of(missing)
             item = SourceState(source, client, id, Progress(offset, state), *counts)
             states[path, key] = item._replace(missing_since=since)
     return states
+
+
+def verdicts(sql: Connection) -> dict[bytes, tuple[str, int]]:
+    """Returns the user's verdicts on sentences, with their times, by the sentences' digests."""
+    rows = sql.execute("SELECT digest, verdict, at FROM verdicts")
+    with _possible():
+        return {digest: (verdict, at) for digest, verdict, at in _typed(rows, _VERDICT)}
 
 
 def paths_of(sql: Connection, session: Session) -> list[str]:

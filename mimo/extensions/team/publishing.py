@@ -111,8 +111,7 @@ class Repository:
             notices.append(f"stored, but not committed: {reason}; the next call tries again")
             return
         if authors:
-            with suppress(OSError):
-                self._journal.unlink(missing_ok=True)
+            disk.discard(self._journal)
         if self.pushes and (authors or self._problem) and (problem := self._exchanged()):
             notices.append(f"committed, but not pushed: {problem}; the server tries again")
 

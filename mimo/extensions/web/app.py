@@ -27,7 +27,6 @@ from mimo.api import (
     Call,
     Caller,
     Conflict,
-    DataError,
     Denied,
     Invalid,
     Mind,
@@ -45,7 +44,7 @@ from mimo.api import (
     fault,
     files,
     invoke,
-    loads,
+    loads_or_none,
     to_json,
     watch,
 )
@@ -292,10 +291,7 @@ def spec_of(name: str) -> Spec | None:
 
 def read(text: str) -> dict[str, Any]:
     """Returns the JSON object in a text; raises `Invalid`."""
-    try:
-        data = loads(text)
-    except DataError:
-        data = None
+    data = loads_or_none(text)
     if not isinstance(data, dict):
         raise Invalid("the arguments are not a JSON object")
     return data

@@ -136,8 +136,7 @@ def keep(home: Path, file: FileState) -> Path:
     """Copies a file and returns the path of the copy. The same content is kept once."""
     data = file.data or b""
     path = _backup(home, file.path, files.digest(data))
-    with suppress(Conflict):
-        files.write_new(path, data, mode=0o600)
+    files.ensure(path, data, mode=0o600)
     return path
 
 

@@ -13,8 +13,16 @@ from datetime import timedelta
 from mimo.errors import Conflict, Invalid
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
-from mimo.memory.note import LONGEST, Note, closed_as, first_sentence, masked, plain, tasks
-from mimo.text.calendar import short_day
+from mimo.memory.note import (
+    LONGEST,
+    STATE_TOPIC,
+    Note,
+    closed_as,
+    first_sentence,
+    masked,
+    plain,
+    tasks,
+)
 from mimo.text.clean import compiled
 
 LABEL = (
@@ -153,9 +161,6 @@ def _broken(message: str) -> Invalid:
 DECISIONS, FAILURES, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE, FACTS = 5, 3, 3, 5, 5, 5, 6, 5
 """Maximum number of lines of each section."""
 
-STATE_TOPIC = "project_state"
-"""The topic of the entries under `## Project State` in the project's log."""
-
 _STALE = timedelta(days=14)
 _PROVISIONAL = r"\b(?:mvp|for now|temporar(?:y|ily)|quick fix|stop-?gap|workaround until)\b"
 _REPLACES = r"(?:\A|\n\n)Replaces \S+: "
@@ -195,7 +200,7 @@ class Notes(NamedTuple):
 
 
 def sections(notes: Notes) -> list[Section]:
-    """Returns the sections that are not empty; they depend on the memories, not on the clock."""
+    """Returns the sections that are not empty; they depend on the memories and the year."""
     key_ids = {note.id for note in notes.keys}
     decisions = [note for note in notes.decisions if note.id not in key_ids][:DECISIONS]
     used_ids = key_ids.union(note.id for note in decisions)
@@ -203,8 +208,7 @@ def sections(notes: Notes) -> list[Section]:
     facts = [note for note in notes.facts if note.id not in key_ids]
     gotchas = sorted(notes.gotchas, key=_severity)
     history = [
-        (f"{short_day(note.created)}: {first_sentence(note.text or note.title)}", note)
-        for note in notes.sessions
+        (f"{note.day}: {first_sentence(note.text or note.title)}", note) for note in notes.sessions
     ]
     groups = (
         ("Project State", [(plain(note.heading), note) for note in notes.state][:STATE]),
@@ -212,7 +216,7 @@ def sections(notes: Notes) -> list[Section]:
         ("Recent Decisions", [(decision(note), note) for note in decisions]),
         ("Open Loops", _loops(notes)[:LOOPS]),
         ("Gotchas", [(gotcha(note), note) for note in gotchas[:GOTCHAS]]),
-        ("Facts", [(f"{_statement(n)} ({short_day(n.created)})", n) for n in facts[:FACTS]]),
+        ("Facts", [(f"{_statement(n)} ({n.day})", n) for n in facts[:FACTS]]),
         ("Session History", history[:SUMMARIES]),
     )
     chosen = [
@@ -270,7 +274,7 @@ def as_line(note: Note) -> Line:
         return _line(decision(note), note)
     if note.kind == "edge":
         return _line(gotcha(note), note)
-    return _line(f"{note.kind.capitalize()} ({short_day(note.created)}): {_statement(note)}", note)
+    return _line(f"{note.kind.capitalize()} ({note.day}): {_statement(note)}", note)
 
 
 def line_of_user(note: Note) -> Line:
@@ -338,7 +342,7 @@ def gotcha(note: Note) -> str:
 
 def checkpoint(note: Note) -> list[Line]:
     """Returns the lines of a checkpoint: its text, the next steps and the open files."""
-    texts = [f"{short_day(note.created)}: {plain(note.text)}"]
+    texts = [f"{note.day}: {plain(note.text)}"]
     texts += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
     if files := tasks(note.sections.get("Open files", "")):
         texts.append(plain(f"Open files: {', '.join(files)}"))
@@ -351,7 +355,7 @@ def _line(text: str, note: Note) -> Line:
 
 
 def _dated(note: Note) -> str:
-    return f"{plain(note.heading, 160)} ({short_day(note.created)})"
+    return f"{plain(note.heading, 160)} ({note.day})"
 
 
 def _severity(note: Note) -> int:
@@ -392,7 +396,7 @@ def _is_open(note: Note) -> bool:
 def gather(catalog: Catalog, *, private: bool = False) -> Notes:
     """Returns the notes for the sections, without private ones by default.
 
-    They depend on the memories alone, so two machines give the same notes.
+    They depend on the memories and the year, so two machines give the same notes.
     """
     of_state = f"m.topic_key = '{STATE_TOPIC}'"
     of_sessions = f"(m.topic_key IS NULL OR m.topic_key <> '{STATE_TOPIC}')"

@@ -70,11 +70,13 @@ class ContextFile:
 def notes_for_agents(call: Call, budget: int | None = None) -> ContextShown:
     """Returns the notes within a budget of characters (default: the setting).
 
-    They depend on the memories alone, not on the clock, the machine or the branch.
+    They depend on the memories and the current year, not on the machine or the branch.
     """
     refresh.refresh(call)
     room = call.mind.config["context.budget"] if budget is None else budget
-    sections = context.sections(call.index.ask(lambda sql: context.gather(Catalog(sql))))
+    year = call.mind.now().year
+    notes = call.index.ask(lambda sql: context.gather(Catalog(sql, year=year)))
+    sections = context.sections(notes)
     selection = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in selection)
     text = f"{LABEL}\n\n{context.rendered(selection) if lines else NOTHING}"
@@ -99,7 +101,8 @@ def shown_to_client(call: Call) -> str:
     sections: list[context.Section] = []
     with suppress(MindError):
         refresh.refresh(user)
-        sections = user.index.ask(lambda sql: context.of_user(Catalog(sql)))
+        year = call.mind.now().year
+        sections = user.index.ask(lambda sql: context.of_user(Catalog(sql, year=year)))
     return f"{text}\n\n{context.rendered(sections)}" if sections else text
 
 

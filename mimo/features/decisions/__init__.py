@@ -35,24 +35,16 @@ class Saved:
     notice: str | None = None
 
 
-def current(call: Call, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
-    """Returns the current decisions on a topic, newest first.
-
-    There is one, unless two branches of git made one each. Those that are not approved are only
-    returned if none is approved. With `shared`, private decisions do not matter.
-    """
-    return refresh.up_to_date(call).current(topic, shared=shared)
-
-
 def find(call: Call, reference: str) -> Record:
     """Returns the memory with that id, the current decision on that topic, or that of a cut id.
 
     Raises `AmbiguousId` if several decisions on the topic compete, and `NotFound`.
     """
-    exact = refresh.up_to_date(call).get(reference)
+    index = refresh.up_to_date(call)
+    exact = index.get(reference)
     if exact:
         return exact
-    on_topic = current(call, reference)
+    on_topic = index.current(reference)
     lookup.check_alone(call, reference, on_topic)
     if on_topic:
         return on_topic[0]
@@ -69,7 +61,7 @@ def newest(call: Call, reference: str) -> Record:
     try:
         return find(call, reference)
     except AmbiguousId:
-        on_topic = current(call, reference)
+        on_topic = refresh.up_to_date(call).current(reference)
         if not on_topic:
             raise
         return on_topic[0]
@@ -80,9 +72,9 @@ def _chosen_reference(call: Call, reference: str) -> str:
 
     The user is asked if several decisions on the topic compete; the chosen one supersedes them.
     """
-    if not consent.can_ask(call) or refresh.up_to_date(call).get(reference):
+    if not consent.can_ask(call) or (index := refresh.up_to_date(call)).get(reference):
         return reference
-    on_topic = current(call, reference)
+    on_topic = index.current(reference)
     if len(on_topic) < 2:
         return reference
     from mimo.features import review
@@ -114,7 +106,11 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         other_links = [link for link in draft.links if link.type != SUPERSEDES]
         olds: tuple[Record, ...] = ()
         if draft.topic and not keep:
-            olds = refresh.up_to_date(call).current(draft.topic, unapproved=True)
+            # A document that was added elsewhere may be on the topic, too.
+            (refresh.refresh if call.mind.store.include else refresh.refresh_roughly)(call)
+            olds = call.index.current(draft.topic, unapproved=True)
+            if refresh.reread(call, olds):
+                olds = call.index.current(draft.topic, unapproved=True)
         for old in olds:
             id = old.memory.id
             reason: str | None = None
@@ -133,7 +129,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
                 left.append(Hint(f"`{name}` is not superseded: ", reason))
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
-            in_clones = current(call, draft.topic, shared=True)
+            in_clones = call.index.current(draft.topic, shared=True)
             approved = (old for old in in_clones if call.mind.trust.trusted(old.place.approval))
             replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from mimo.data.loads import DataError, loads
+from mimo.data.loads import loads_or_none
 from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False
@@ -238,10 +238,8 @@ def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
     """Yields the texts that a tool is about to write to files."""
     arguments = data.get("tool_input", data.get("toolArgs"))
     if isinstance(arguments, str):
-        try:
-            arguments = loads(arguments)
-        except DataError:
-            arguments = {"patch": arguments}
+        value = loads_or_none(arguments)
+        arguments = {"patch": arguments} if value is None else value
     if not isinstance(arguments, Mapping):
         return
     path = _text(arguments, *_PATHS)

@@ -452,11 +452,15 @@ def _own_checkpoint(scene: Scene, catalog: Catalog) -> Note | None:
     from mimo.features import context
     from mimo.project.git import branch
 
-    checkpoints = context.checkpoints(catalog, _MAX_CHECKPOINTS, private=True)
     branches, current = scene.trust.checkpoints(), branch(scene.root)
-    own_notes = [note for note in checkpoints if note.id in branches or note.private]
-    of_branch = (note for note in own_notes if branches.get(note.id, current) == current)
-    return next(of_branch, None) or next(iter(own_notes or checkpoints), None)
+    checkpoints, own_notes = list[Note](), list[Note]()
+    for limit in (1, _MAX_CHECKPOINTS):  # Mostly, it is the newest one.
+        checkpoints = context.checkpoints(catalog, limit, private=True)
+        own_notes = [note for note in checkpoints if note.id in branches or note.private]
+        for note in own_notes:
+            if branches.get(note.id, current) == current:
+                return note
+    return next(iter(own_notes or checkpoints), None)
 
 
 # A tool is about to write.

@@ -282,7 +282,8 @@ class Scene:
         folder = projects.index_folder(self.root, self.home)
         trust = self.trust
         allowed = trust.trusted_digests(_FEW)
-        with open_catalog(folder, owner, trust.checker(), self.root, allowed) as catalog:
+        year = self.now.year
+        with open_catalog(folder, owner, trust.checker(), self.root, allowed, year=year) as catalog:
             yield catalog
 
     def of_user(self, read: Callable[[Catalog], list[Any]]) -> list[Any]:
@@ -298,7 +299,10 @@ class Scene:
         try:
             trust = Trust(self.home, project.root)
             allowed = trust.trusted_digests(_FEW)
-            with open_catalog(folder, owner, trust.checker(), project.root, allowed) as catalog:
+            year = self.now.year
+            with open_catalog(
+                folder, owner, trust.checker(), project.root, allowed, year=year
+            ) as catalog:
                 return read(catalog) if catalog else []
         except MindError as error:
             from mimo.guard.privacy import for_log

@@ -135,8 +135,7 @@ def import_mama(call: Call, named: str | None, *, dry_run: bool) -> Outcome:
         with hold(root):
             rows = _planned(call, _Existing(call), items)
             backup = f"{FOLDER}/mama-{snapshot.digest[:16]}.db"
-            with suppress(Conflict):  # the same copy is kept once
-                files.write_new(files.safe_path(root, backup), snapshot.data, mode=0o600)
+            files.ensure(files.safe_path(root, backup), snapshot.data, mode=0o600)
             listed = Manifest(path=manifest, source=str(source), backup=backup, files={})
             # Only a person can approve the texts of a file.
             approved = call.agent is None

@@ -169,8 +169,7 @@ class _Waiting:
         if files:
             taken = self._call.mind.store.create_all(list(files.values()))
             refresh.commit_soon(self._call)
-        with suppress(MindError, OSError):
-            self._call.mind.events.write(*events)
+        self._call.mind.events.write(*events)
         return {path: targets[path] for path in taken}
 
 
@@ -215,9 +214,10 @@ def update_files(call: Call, names: Sequence[str], options: Options) -> Report:
     ingested = freshness.checked(call, everything(call))
     sources = [source for source in ingested if _is_named(call, source, names)]
     if not sources:
+        folder = Path(ingested[0].path).parent if ingested else "."
         raise NotFound(
             f"no ingested file is named `{' '.join(names)}`",
-            hint="name a file, or a folder such as `.`",
+            hint=f"name a file, or a folder such as `{folder}`",
         )
     with _recorded(call) as record:
         reports = [_update(call, sandbox, source, dry_run=options.dry_run) for source in sources]
@@ -497,8 +497,7 @@ def _ingest(
         if waiting:
             waiting.tell(report, seconds)
         else:
-            with suppress(MindError, OSError):
-                call.mind.events.write(_event(call, report, seconds))
+            call.mind.events.write(_event(call, report, seconds))
     return report
 
 

@@ -23,8 +23,8 @@ from mimo.index.cosine import cosines
 from mimo.index.embedding import ENCODED_LENGTH, FAILURES, is_elsewhere, open_encoder
 from mimo.index.meanings import Meanings
 from mimo.memory import ids, outcomes
-from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
+from mimo.memory.note import STATE_TOPIC
 from mimo.operations import across, disclosure, finding, saving
 from mimo.project import git, projects
 from mimo.project.projects import Registered

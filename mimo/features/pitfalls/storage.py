@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mimo.data import disk, files
-from mimo.data.loads import DataError, loads
+from mimo.data.loads import loads_or_none
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import StorageFailed
@@ -257,9 +257,7 @@ def dependencies(root: Path) -> tuple[str, ...]:
 
 def _packages(text: str) -> set[str]:
     """Returns the dependencies in a `package.json`; none if it can't be read."""
-    package = None
-    with suppress(DataError):
-        package = loads(text)
+    package = loads_or_none(text)
     fields = package if isinstance(package, dict) else {}
     parts = (fields.get(key) for key in ("dependencies", "devDependencies"))
     return {name for part in parts if isinstance(part, dict) for name in part}

@@ -65,8 +65,8 @@ Async = Annotated[
 Timeout = Annotated[
     int | None,
     Arg(
-        "Maximum milliseconds to wait for the end, then it is interrupted (default: 60000 for a "
-        "program, the procedure's own limit for a person)",
+        "Maximum milliseconds to wait for the end, then it is interrupted (default: 60000 for an "
+        "agent, the procedure's own limit for others)",
         listed=False,
         ge=1,
         le=2**31,
@@ -280,9 +280,9 @@ def run(
     """Run a procedure
 
     Only a text that was approved on this machine runs. On a terminal it asks before a text runs for
-    the first time, and asks the procedure's questions. An interrupted run can be resumed. For a
-    program, a run that needs an answer is interrupted at once, with its question and the events
-    that answer it, unless `--timeout` is given: send one, then resume the run.
+    the first time, and asks the procedure's questions; elsewhere it waits for an event that another
+    process sends. For an agent, a run that needs an answer is interrupted at once, with its
+    question and the events that answer it, unless `--timeout` is given: send one, then resume it.
     """
     initial = context if isinstance(context, dict) else {}
     execution = executing.begin(call, name, version, initial, asynchronous=async_)
@@ -474,17 +474,11 @@ def _answered(report: Report) -> str | None:
         return None
     event = report.run.accepts[0]
     return Hint(
-        sending(report.id, event),
+        executing.sending(report.id, event),
         " answers it, then ",
         Command("procedure resume", report.id),
         " continues it",
     )
-
-
-def sending(execution_id: str, event: str) -> Command:
-    """Returns the command that sends an event; `EVENT` for one that no line can show."""
-    word = event if event.isprintable() and "`" not in event else "EVENT"
-    return Command("procedure send", execution_id, word)
 
 
 def _progress(report: Report) -> Progress:

@@ -162,7 +162,7 @@ class Runner:
 
     def _await(self) -> None:
         """Waits for an event, at most for the time of the run or of the action."""
-        run, ask = self._run, self._call.ask
+        run, ask, note = self._run, self._call.ask, self._call.console.note
         self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
         text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
         while (place := machine.chosen(run, sent := self._execution.sent())) is None:
@@ -173,6 +173,11 @@ class Runner:
             if ask is None:
                 if not self._waits:
                     raise Stopped("no answer yet")
+                if note:
+                    events = " or ".join(f"`{event}`" for event in run.awaits)
+                    way = sending(self._execution.id, run.awaits[0])
+                    note(Hint(f"{text} It waits for {events}; ", way, " answers it"))
+                    note = None
                 self._pace.pause(SLICE)
                 continue
             self._pace.check()
@@ -217,6 +222,12 @@ def _tell(
         version=procedure.version,
         **metadata,
     )
+
+
+def sending(execution_id: str, event: str) -> Command:
+    """Returns the command that sends an event; `EVENT` for one that no line can show."""
+    word = event if event.isprintable() and "`" not in event else "EVENT"
+    return Command("procedure send", execution_id, word)
 
 
 def executions(call: Call) -> Executions:

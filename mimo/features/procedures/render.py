@@ -12,8 +12,8 @@ from mimo.features.procedures.commands import (
     Registered,
     Runs,
     Sent,
-    sending,
 )
+from mimo.features.procedures.executing import sending
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
 from mimo.operations.rows import TrustLabel

@@ -18,11 +18,11 @@ from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, Option
 from mimo.features.review.trusting import reason_of, waiting_files
 from mimo.frozen import frozen, replace
-from mimo.index import doubles, survey
+from mimo.index import survey
 from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.ids import handle_of
-from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
+from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record
 from mimo.memory.relations import Relation
 from mimo.operations import consent, disclosure, lookup, overview, refresh, saving
 from mimo.project.projects import index_owner, known_owner
@@ -472,9 +472,9 @@ def _unreadable(call: Call) -> Iterator[Item]:
 
 
 def _versions(call: Call) -> Iterator[Item]:
-    from mimo.memory.merge import current_version
-
     for record in call.index.ask(survey.disputed):
+        from mimo.memory.merge import current_version
+
         memory = record.memory
         fields = list(dict.fromkeys(version.field for version in memory.competing))
         items = []
@@ -488,20 +488,22 @@ def _versions(call: Call) -> Iterator[Item]:
         yield replace(head, others=tuple(tail))
 
 
-def _decisions(call: Call) -> Iterator[Item]:
-    rivals = call.index.ask(survey.rivals, call.index.cached(survey.contested))
-    by_id = {record.memory.id: record for record in rivals}
-    topics: dict[str, list[Record]] = {}
-    competing: dict[str, tuple[str, ...]] = {}
-    for ids in portions(list(by_id)):
-        competing |= call.index.competing(ids)
-    for id, ids in competing.items():
-        if any(id in competing.get(rival, ()) for rival in ids):
-            key = topic_key(by_id[id].memory.topic or "")
-            topics.setdefault(key, []).append(by_id[id])
-    for some in topics.values():
-        topic = some[0].memory.topic
-        yield _between(Waiting.DECISIONS, some, f"{len(some)} decisions on {topic} are current")
+class _Decisions:
+    """The topics with several current decisions, which are read as they are asked for."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._topics = call.index.ask(survey.rivals)
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def __iter__(self) -> Iterator[Item]:
+        for keys in self._topics:
+            rivals = self._call.index.ask(survey.records, keys)
+            topic = rivals[keys[-1]].memory.topic
+            why = f"{len(rivals)} decisions on {topic} are current"
+            yield _between(Waiting.DECISIONS, rivals.values(), why)
 
 
 def _contradictions(call: Call) -> Iterator[Item]:
@@ -583,6 +585,8 @@ def _stale(call: Call) -> Iterator[Item]:
 
 
 def _doubles(call: Call) -> Iterator[Item]:
+    from mimo.index import doubles
+
     seen: set[frozenset[str]] = set()
     for record, twin in doubles.near_duplicates(call.index, _COMPARED):
         pair = frozenset((record.memory.id, twin.memory.id))
@@ -626,7 +630,7 @@ class _Fading:
 _FINDERS: dict[Waiting, Callable[[Call], Iterable[Item]]] = {
     Waiting.UNREADABLE: _unreadable,
     Waiting.VERSIONS: _versions,
-    Waiting.DECISIONS: _decisions,
+    Waiting.DECISIONS: _Decisions,
     Waiting.CONTRADICTION: _contradictions,
     Waiting.UNTRUSTED: _Untrusted,
     Waiting.OUTDATED: _outdated,

@@ -99,7 +99,6 @@ def reason_of(call: Call, name: str) -> str:
 
 def describe(call: Call) -> str:
     """Returns a description of the trust in the project's files, and of the followed changes."""
-    call.mind.trust.check()
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"

@@ -1,13 +1,15 @@
 """`mind index`: the index of the files, and the index that a team shares."""
 
+import os
 from typing import Annotated
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
+from mimo.index import survey
 from mimo.index.embedding import without_encoder
-from mimo.operations import encoding, overview, refresh, sharing
+from mimo.operations import encoding, refresh, sharing
 from mimo.operations.rows import row_of
 from mimo.operations.sharing import Shared
 from mimo.rendering import Screen, dim, good, strong, warn
@@ -47,13 +49,11 @@ def index(
     call: Call,
     *,
     rebuild: Annotated[bool, Arg("Delete the index and build it again")] = False,
+    threads: Annotated[int, Arg("Threads that read for meaning", ge=1, surfaces=Surface.CLI)] = 1,
     push: Annotated[bool, Arg("Bring the shared index up to date", surfaces=Surface.CLI)] = False,
     readers: Annotated[
         tuple[str, ...],
-        Arg(
-            "Role of the database that may read it there, or `everyone`",
-            surfaces=Surface.CLI,
-        ),
+        Arg("Role of the database that may read it there, or `everyone`", surfaces=Surface.CLI),
     ] = (),
     writers: Annotated[
         tuple[str, ...], Arg("Role that may push it, too, or `everyone`", surfaces=Surface.CLI)
@@ -79,13 +79,15 @@ def index(
     """
     if withdraw and (push or join or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
+    if threads > (processors := os.cpu_count() or 1):
+        raise Invalid(f"`--threads` must be at most {processors}, the number of processors here")
     shared = None
     if revoke or withdraw:  # At once: what follows takes time and may fail.
         shared = sharing.shared_index(call).restrict(call, revoke, withdraw=withdraw)
     done = refresh.rebuild(call) if rebuild else refresh.refresh(call)
     encoded = 0
     try:
-        encoded = encoding.encode(call)
+        encoded = encoding.encode(call, threads)
     except Invalid as error:  # The index itself is complete.
         call.note("encoder", without_encoder(error))
     levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
@@ -95,7 +97,7 @@ def index(
     return row_of(
         done,
         Indexed,
-        memories=overview.overview(call).total,
+        memories=sum(call.index.ask(survey.by_type).values()),
         passages=stats.units,
         encoded=encoded,
         unreadable=len(refresh.problems(call)),

@@ -359,7 +359,7 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     if project.waiting:
         rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
     if (meaning := project.meaning) and meaning.unread >= _NOTABLE:
-        read = f"{meaning.read:,} of {meaning.read + meaning.unread:,} memories are read"
+        read = f"{meaning.read:,} of {meaning.read + meaning.unread:,} texts are read"
         others = "servers read the rest between calls, slowly on battery  (`mind index`: now)"
         rows.append(("meaning", f"{read}; {others}"))
     if project.shared:

@@ -74,10 +74,12 @@ _THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
 
 def other_machine(place: str) -> str:
     """Returns the host of an encoder's URL on another machine; empty for any other encoder."""
+    if "://" not in place:
+        return ""
     import re
     from urllib.parse import urlsplit
 
-    host = urlsplit(place).hostname or "" if "://" in place else ""
+    host = urlsplit(place).hostname or ""
     return "" if re.fullmatch(_THIS_MACHINE, host) else host
 
 

@@ -91,7 +91,7 @@ class Encoder:
 
     def english(self, texts: Sequence[str]) -> Array:
         """Returns the vectors of English texts, of any length; zeros for one without a piece."""
-        return self._english.network.sums(list(map(self._ids, texts)))
+        return self._english.sums(list(map(self._ids, texts)))
 
     def _ids(self, text: str) -> list[int]:
         """Returns the network's ids of an English text, between those of both ends."""
@@ -137,15 +137,15 @@ class Others:
             [*prefix, *row, header["sep"]] if row and share < _MOST_UNKNOWN else []
             for row, share in zip(rows, unknown, strict=True)
         ]
-        return unit(self._weights.network.sums(ids))
+        return unit(self._weights.sums(ids))
 
     @cached_property
     def tokenizer(self) -> Unigram:
         """The tokenizer, with the pieces that were kept."""
         header, arrays = self._weights.header, self._weights.arrays
-        scores = arrays["scores"].tolist()
-        first_id = len(scores) - len(arrays["pieces.ends"])
-        text, ends = arrays["pieces"].tobytes(), arrays["pieces.ends"].tolist()
+        # Views make a number when it is asked for, a query's few of 65,000.
+        scores, ends = (memoryview(arrays[name]) for name in ("scores", "pieces.ends"))
+        text, first_id = arrays["pieces"].tobytes(), len(scores) - len(ends)
         exceptions = {int(code): text for code, text in header["exceptions"].items()}
         return Unigram(
             Pieces(text, ends, first_id, header["longest"]),

@@ -38,6 +38,9 @@ BATCH_TOKENS = 96
 BLOCK = 32
 """The numbers in a block of 4 bits each (Q4_0), which takes 18 bytes with its scale."""
 
+_PART = 1 << 14
+"""The bytes of blocks unpacked at a time, so that their numbers stay in the processor's caches."""
+
 _HALF = np.float32(128)
 """The worth of a step of the first half of a number, in steps of the second."""
 
@@ -101,7 +104,9 @@ class Weights:
                 short = not name.endswith("qkv")
                 return Dense(matrix, arrays[f"{name}.scale"], bias, is_short=short)
             # The source of 4-bit weights has no more digits than one byte can hold.
-            matrix, scale = rounded(unpacked(matrix))
+            parts = np.array_split(matrix, -(-matrix.size // _PART))
+            matrices, steps = zip(*(rounded(unpacked(part)) for part in parts), strict=True)
+            matrix, scale = np.concatenate(matrices), np.concatenate(steps)
             if name.endswith("qkv"):
                 scale[: header["width"]] /= np.float32(np.sqrt(header["width"] // heads))
             return Dense(matrix, scale, bias, is_short=True)
@@ -123,6 +128,12 @@ class Weights:
         return Network(
             rows, arrays["positions"], norm("norm"), layers, heads=heads, epsilon=header["epsilon"]
         )
+
+    def sums(self, texts: Sequence[Sequence[int]]) -> Array:
+        """Returns the sums of the network, which is not made for texts without ids."""
+        if not any(texts):
+            return np.zeros((len(texts), self.header["width"]), np.float32)
+        return self.network.sums(texts)
 
 
 class Layer(NamedTuple):

@@ -126,14 +126,16 @@ def _atom(value: object) -> str:
 _FLAT_WORDS = r"[A-Za-z0-9](?:[\w ./()+@%;!?=',-]|:(?=\w))*(?<! )"
 _QUOTED = r"[\w !#-/:-@\[\]^`{|}~]*"
 _ITEM = r"[A-Za-z0-9][\w./-]*"
+_LINK = rf"\{{to: {_ITEM}, type: {_ITEM}(?:, confidence: {_ITEM})?\}}"
 _LINE = re.compile(
-    r"([A-Za-z_][A-Za-z0-9_]{0,199}): "  # YAML limits the length of a key.
-    rf'(?:({_FLAT_WORDS})|"({_QUOTED})"|\[({_ITEM}(?:, {_ITEM})*)\])\r?\n'
+    r"([A-Za-z_][A-Za-z0-9_]{0,199}):"  # YAML limits the length of a key.
+    rf'(?: (?:({_FLAT_WORDS})|"({_QUOTED})"|\[({_ITEM}(?:, {_ITEM})*)\])'
+    rf"|((?:\r?\n  - {_LINK})+))\r?\n"
 )
 
 
 def load_flat(text: str) -> dict[str, Any] | None:
-    """Returns the data of a header with one plain value a line, as mind writes it; else None.
+    """Returns the data of a header of plain values and links, as mind writes it; else None.
 
     No YAML parser is loaded for it.
     """
@@ -143,8 +145,13 @@ def load_flat(text: str) -> dict[str, Any] | None:
         line = _LINE.match(text, position)
         if line is None or line[1] in data or len(data) == MAX_KEYS:
             return None
-        key, words, quoted, items = line.groups()
-        if items is not None:
+        key, words, quoted, items, links = line.groups()
+        if links is not None:
+            data[key] = [
+                {name: resolve(item) for name, item in re.findall(rf"(\w+): ({_ITEM})", link)}
+                for link in links.splitlines()[1:]
+            ]
+        elif items is not None:
             data[key] = [resolve(item) for item in items.split(", ")]
         else:
             data[key] = quoted if words is None else resolve(words)

@@ -656,14 +656,44 @@ def test_a_run_that_may_waits_for_the_process_that_reads(clients: Clients) -> No
         assert clients.reading().run(wait=held.close).turns == 1
 
 
-@pytest.mark.parametrize("change", ["kind = 'other'", "ended = 1 << 62"])
+def test_a_hostile_content_is_read_again_only_once_the_file_changes(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.extensions.sessions.readers.lines.MOST_LINES", 2)
+    path = clients.write(ONE, [*said("a", "Use keys"), *said("b", "And"), *said("c", "So")])
+    assert clients.read().unreadable == 1
+    assert clients.read().sources == 0
+    clients.touch(path, hours_ago=0.7)
+    assert clients.read().unreadable == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"sessions SET {change}" for change in ("kind = 'other'", "ended = 1 << 62")),
+        *(f"sessions SET {name} = x'ff'" for name in ("id", "cwd", "project", "title")),
+        *(f"turns SET {name} = x'ff'" for name in ("role", "text", "error")),
+        *("turns SET n = 1.5", "edits SET path = x'ff'"),
+    ],
+)
 def test_impossible_values_are_a_damage(clients: Clients, change: str) -> None:
     clients.write(ONE, said("a", "Use keys"))
     clients.read()
     with closing(sqlite3.connect(clients.store.path)) as sql, sql:
-        sql.execute(f"UPDATE sessions SET {change}")
+        sql.execute("INSERT INTO edits SELECT session, n, 'a.py' FROM turns")
+        sql.execute(f"UPDATE {change}")
     with pytest.raises(StorageFailed, match="damaged"):
-        clients.sessions()
+        [clients.texts(id) for id in clients.sessions()]
+
+
+@pytest.mark.parametrize("name", ["native_id", "omitted", "problem", "state"])
+def test_impossible_values_of_a_source_are_a_damage(clients: Clients, name: str) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.read()
+    with closing(sqlite3.connect(clients.store.path)) as sql, sql:
+        sql.execute(f"UPDATE sources SET {name} = x'ff'")
+    with pytest.raises(StorageFailed, match="damaged"):
+        clients.read()
 
 
 def test_looking_for_new_sessions_writes_nothing(clients: Clients) -> None:

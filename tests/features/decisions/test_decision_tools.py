@@ -96,3 +96,28 @@ def test_the_release_comes_with_a_guide_that_names_every_old_tool() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "docs/migrating-from-mama.md" in readme
     assert "mind save decision" in readme
+
+
+def test_saving_a_decision_reads_the_files_of_its_topic_alone(call: Call, monkeypatch) -> None:
+    old = decision(call, "login", "Use JWT", "No server state")
+    monkeypatch.setattr(call.mind.store, "walk", lambda: pytest.fail("it looked at all files"))
+
+    assert decision(call, "login", "Use cookies", "Simple").supersedes == (old.id,)
+
+
+def test_a_decision_to_which_an_editor_gave_another_topic_is_not_superseded(call: Call) -> None:
+    old = decision(call, "login", "Use JWT", "No server state")
+    path = Path(call.mind.project.root, old.file)
+    path.write_text(path.read_text("utf-8").replace("topic: login", "topic: other"), "utf-8")
+
+    assert decision(call, "login", "Use cookies", "Simple").supersedes == ()
+
+
+def test_a_decision_supersedes_a_new_document_on_its_topic(call: Call) -> None:
+    call.mind.store.include = ("docs/*.md",)
+    decision(call, "logs", "Log as JSON", "Machines read them")
+    path = call.mind.project.root / "docs" / "login.md"
+    path.parent.mkdir()
+    path.write_text("---\ntype: decision\ntopic: login\n---\nUse JWT\n", encoding="utf-8")
+
+    assert decision(call, "login", "Use cookies", "Simple").supersedes == ("docs.login",)

@@ -99,7 +99,7 @@ def test_no_moment_imports_heavy_modules_or_ends_with_a_garbage_collection(
     )
     status, *modules = done.stderr.decode().split()
     heavy = (
-        "asyncio click dataclasses ipaddress model2vec numpy rich tempfile subprocess tomllib"
+        "asyncio click dataclasses model2vec numpy rich tempfile subprocess tomllib"
         " typing usearch yaml".split()
     )
     assert status == "0"

@@ -25,6 +25,7 @@ from mimo.operations import asking, refresh, saving
 from mimo.project.init import init
 from mimo.project.trust import Trust
 from tests import privacy_fakes
+from tests.conftest import Clock
 from tests.features.pitfalls import examples
 from tests.kit import do, put
 
@@ -461,3 +462,10 @@ def test_a_summary_is_titled_by_its_subject(
     claude.send("PostCompact", compact_summary=summary)
     (row,) = do(call, "list", types=("context",)).memories
     assert row.title == title
+
+
+def test_notes_of_another_year_have_the_year(claude: Client, call: Call, clock: Clock) -> None:
+    remember(call, Kind.DECISION, "Use tabs")
+    clock.forward(days=60)
+    assert claude.start() == "## Recent Decisions\n- Use tabs (Nov 20, 2026)"
+    assert "Use tabs (Nov 20, 2026)" in show(call).text

@@ -486,6 +486,16 @@ def test_the_texts_of_written_files_are_not_kept_in_memory(call, project):
     assert report.chunks == ()
 
 
+def test_an_update_of_nothing_names_a_folder_with_ingested_files(call, project):
+    put(project, "docs/one.txt", "Words of a file.")
+    take(call, "docs")
+
+    with pytest.raises(NotFound) as caught:
+        update_files(call, ["other"], Options())
+
+    assert caught.value.hint == "name a file, or a folder such as `docs`"
+
+
 def test_a_file_that_is_removed_during_an_update_is_reported_as_missing(call, project, monkeypatch):
     guide = put(project, "docs/guide.md")
     take(call, "docs")

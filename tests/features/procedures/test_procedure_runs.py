@@ -464,6 +464,26 @@ def test_a_question_is_asked_on_the_terminal(call: Call) -> None:
     assert set(asked) == {Question(text="Go on?", choices=("yes", "no"))}
 
 
+def test_without_a_terminal_a_question_is_shown_once_with_the_way_to_answer_it(
+    call: Call, time: Time
+) -> None:
+    shown: list[str] = []
+    put(call, "wait", WAIT)
+    call = with_console(call, note=shown.append)
+    execution = begun(call, "wait")
+
+    def sleep(seconds: float) -> None:
+        time.seconds += seconds
+        if time.seconds > 1:
+            execution.send("yes", turn=0)
+
+    call.mind.timer = call.mind.timer._replace(sleep=sleep)
+    assert executing.carry_out(call, execution).run.state == "done"
+    assert shown == [
+        f"Go on? It waits for `yes` or `no`; `mind procedure send {execution.id} yes` answers it"
+    ]
+
+
 def test_a_question_that_can_not_be_shown_interrupts_the_run_with_the_reason(call: Call) -> None:
     def ask(question: Question, seconds: float) -> str | None:
         raise Invalid("the question contains a secret")

@@ -96,13 +96,7 @@ class Cline:
         name = source.path.parent.name
         started = moment(int(name)) if re.fullmatch("[0-9]{10,14}", name) else None
         started = started or moment(source.mtime_ns / 1e9)
-        for message in messages:
-            parts.records += 1
-            at = moment(inner(message).get("ts"))
-            if not _take(message, parts, at or started):
-                parts.unknown += 1
-            yield from parts.full()
-        yield parts.rest()
+        yield from parts.of(messages, lambda message: _take(message, parts, started))
 
     def _task_facts(self, path: Path) -> Facts:
         task = self._tasks_of(path.parents[2]).get(path.parent.name)
@@ -140,8 +134,9 @@ def _session_facts(path: Path, value: Any) -> Facts:
     )
 
 
-def _take(message: Any, parts: Parts, at: datetime | None) -> bool:
+def _take(message: Any, parts: Parts, started: datetime | None) -> bool:
     """Adds the words and calls of a message; returns whether it has a known shape."""
+    at = moment(inner(message).get("ts")) or started
     blocks = blocks_of(inner(message).get("content"))
     role, id = text(message, "role"), text(message, "id")
     if role == "user":

@@ -382,15 +382,14 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
     created = moment(composer.get("createdAt"))
     updated = moment(composer.get("lastUpdatedAt")) or created
     older = items(composer, "conversation")
-    for header in items(composer, "fullConversationHeadersOnly") or older:
+
+    def take(header: Any) -> bool:
         id = text(header, "bubbleId")
         bubble = header if older else value(f"bubbleId:{source.key}:{id}")
-        parts.records += 1
-        if not _add_bubble(bubble, id, parts):
-            parts.unknown += 1
-        for part in parts.full():
-            yield _dated(part, created, updated)
-    yield _dated(parts.rest(), created, updated)
+        return _add_bubble(bubble, id, parts)
+
+    for part in parts.of(items(composer, "fullConversationHeadersOnly") or older, take):
+        yield _dated(part, created, updated)
 
 
 def _add_bubble(bubble: Any, id: str, parts: Parts) -> bool:

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from mimo.api import DataError, NamedTuple, disk, loads
+from mimo.api import NamedTuple, disk, loads_or_none
 from mimo.extensions.sessions.model import Source, Unavailable
 
 LONGEST_LINE = 8_000_000
@@ -33,6 +33,9 @@ MOST_LINES = 2_000_000
 
 UNREAD: Mapping[str, Any] = {}
 """The value of a line of a known kind that was not parsed: it is too long, or not wanted."""
+
+LASTING = ("damaged: ", "larger than ", "more lines than ")
+"""Beginnings of the problems of a content: a file that has not changed still has them."""
 
 WITHOUT_ZSTD = "reading `.zst` needs the package zstandard, or Python 3.14"
 
@@ -56,7 +59,7 @@ class Line(NamedTuple):
     """The offset of the next line."""
 
 
-def source_of(path: Path, key: str = "") -> Source | None:
+def source_of(path: Path) -> Source | None:
     """Returns the source that a regular file is; None if it is none."""
     try:
         state = path.lstat()
@@ -65,7 +68,7 @@ def source_of(path: Path, key: str = "") -> Source | None:
     if not stat.S_ISREG(state.st_mode):
         return None
     changed = min(state.st_mtime_ns, (1 << 63) - 1)  # SQLite knows no later.
-    return Source(path, key, state.st_size, changed, state.st_ino)
+    return Source(path, "", state.st_size, changed, state.st_ino)
 
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:
@@ -202,10 +205,7 @@ def mapping(data: Any, syntax: Literal["json", "yaml"] = "json") -> Mapping[str,
     content = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     if not isinstance(content, str):
         return None
-    try:
-        value = loads(content, syntax)
-    except (DataError, ValueError):
-        return None
+    value = loads_or_none(content, syntax)
     return value if isinstance(value, dict) else None
 
 
@@ -215,10 +215,7 @@ def read_json(source: Source) -> Any:
         raise OSError(f"larger than {LARGEST_FILE:,} bytes")
     with opened(source.path) as file:
         data = file.read(LARGEST_FILE + 1)
-    try:
-        return loads(data)
-    except (DataError, ValueError):
-        return None
+    return loads_or_none(data)
 
 
 def small(path: Path, limit: int = 1 << 20, *, follow: bool = False) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -173,18 +173,16 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
     messages = sql.execute(_MESSAGES, (id,)).fetchall()
     if not messages:
         parts.records = parts.unknown = _newer(sql, id)
-    yield from _parts_of(
-        parts,
-        (
-            _Message(
-                str(id),
-                created,
-                mapping(data),
-                [(str(id), mapping(data)) for id, data in sql.execute(_PARTS, (id,)).fetchall()],
-            )
-            for id, created, data in messages
-        ),
+    forms = (
+        _Message(
+            str(id),
+            created,
+            mapping(data),
+            [(str(id), mapping(data)) for id, data in sql.execute(_PARTS, (id,)).fetchall()],
+        )
+        for id, created, data in messages
     )
+    yield from parts.of(forms, lambda message: _take(message, parts))
 
 
 def _newer(sql: sqlite3.Connection, id: str) -> int:
@@ -212,13 +210,11 @@ def _read_files(source: Source) -> Iterator[Part]:
             parent=plain_id(text(session, "parentID")),
         )
     )
-    yield from _parts_of(
-        parts,
-        (
-            _Message(id, None, data, list(_values_in(storage / "part" / id)))
-            for id, data in _values_in(storage / "message" / source.path.stem)
-        ),
+    forms = (
+        _Message(id, None, data, list(_values_in(storage / "part" / id)))
+        for id, data in _values_in(storage / "message" / source.path.stem)
     )
+    yield from parts.of(forms, lambda message: _take(message, parts))
 
 
 def _values_in(folder: Path) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
@@ -235,26 +231,23 @@ def _title(session: Any) -> str:
     return "" if _UNNAMED.fullmatch(title) else title
 
 
-def _parts_of(parts: Parts, messages: Iterable[_Message]) -> Iterator[Part]:
-    for message in messages:
-        pieces = [(id, piece) for id, piece in message.pieces if piece is not None]
-        strange = [piece for _, piece in pieces if text(piece, "type") not in _PIECES]
-        role = text(message.data, "role")
-        parts.records += 1 + len(message.pieces)
-        parts.unknown += len(message.pieces) - len(pieces) + len(strange)
-        at = moment(message.created) or moment(inner(message.data, "time").get("created"))
-        if role == "user":
-            texts = [_quoted(text(piece, "text")) for _, piece in pieces if _is_said(piece)]
-            is_typed = parts.facts.kind is Kind.MAIN
-            parts.say("\n".join(filter(None, texts)), at, message.id, is_typed=is_typed)
-        elif role == "assistant":
-            is_summary = inner(message.data).get("summary") is True
-            if not is_summary and text(message.data, "mode") != "compaction":
-                _add_answer(parts, message.id, pieces, at)
-        else:
-            parts.unknown += 1
-        yield from parts.full()
-    yield parts.rest()
+def _take(message: _Message, parts: Parts) -> bool:
+    """Adds a message, and counts its pieces; returns whether it has a known shape."""
+    pieces = [(id, piece) for id, piece in message.pieces if piece is not None]
+    strange = [piece for _, piece in pieces if text(piece, "type") not in _PIECES]
+    role = text(message.data, "role")
+    parts.records += len(message.pieces)
+    parts.unknown += len(message.pieces) - len(pieces) + len(strange)
+    at = moment(message.created) or moment(inner(message.data, "time").get("created"))
+    if role == "user":
+        texts = [_quoted(text(piece, "text")) for _, piece in pieces if _is_said(piece)]
+        is_typed = parts.facts.kind is Kind.MAIN
+        parts.say("\n".join(filter(None, texts)), at, message.id, is_typed=is_typed)
+    elif role == "assistant":
+        is_summary = inner(message.data).get("summary") is True
+        if not is_summary and text(message.data, "mode") != "compaction":
+            _add_answer(parts, message.id, pieces, at)
+    return role in ("user", "assistant")
 
 
 def _is_said(piece: Mapping[str, Any]) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
-from mimo.api import DataError, NamedTuple, loads, replace
+from mimo.api import NamedTuple, loads, replace
 from mimo.extensions.sessions.model import (
     LONGEST_TEXT,
     Facts,
@@ -41,6 +41,9 @@ _REPEATED = 8
 
 _CALLS = 64
 """The number of earlier calls whose ids are known, for clients that write each twice."""
+
+
+T = TypeVar("T")
 
 
 class _State(NamedTuple):
@@ -264,6 +267,18 @@ class Parts:
 
     # Parts of a source that is read as a whole.
 
+    def of(self, records: Iterable[T], take: Callable[[T], bool]) -> Iterator[Part]:
+        """Yields the parts of all records.
+
+        `take` adds a record, and returns whether it has a known shape.
+        """
+        for record in records:
+            self.records += 1
+            if not take(record):
+                self.unknown += 1
+            yield from self.full()
+        yield self.rest()
+
     def full(self) -> Iterator[Part]:
         """Yields the turns so far as a part if they are many."""
         if len(self._turns) >= _TURNS:
@@ -349,7 +364,7 @@ def _loaded(text: str, facts: Facts) -> _State:
         facts = replace(facts, kind=Kind(state["kind"]))
         prompt, noted = state["last_prompt"], dict(state["noted"])
         return _State(facts, last_prompt=prompt, noted=noted, **digests)
-    except (DataError, KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         return _State(facts)
 
 

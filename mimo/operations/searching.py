@@ -155,7 +155,6 @@ def search(
         is_of_git = any(hit.record.place.path in (LOG, COMMITS) for hit in answer.hits)
         if is_of_git and git.boundary(call.mind.project.root):
             problem = join_texts(problem, git.SHALLOW)
-
     if number := call.index.cached(count_unread):
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)

@@ -439,13 +439,13 @@ class Index(Reader):
                     self._tables.compact(0.0)
         self._is_first = False
 
-    def note_compared(self, digest: bytes, revision: int) -> None:
-        """Notes the digest of all files, which equal the index.
+    def note_all(self, digest: bytes, revision: int) -> None:
+        """Notes the digest of all files, which the index has.
 
         It does nothing if the index no longer has that revision, or can't be written now.
         """
         with suppress(StorageFailed), self.writing() as sql:
-            tracking.note_compared(sql, digest, revision)
+            tracking.note_all(sql, digest, revision)
 
     # Writing.
 

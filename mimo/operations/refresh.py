@@ -250,9 +250,15 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
             return done
     identity = call.index.begin()
     now_ns = time.time_ns()
-    missing, stale, indexed = _differences(call, call.mind.store.walk().files)
+    on_disk = call.mind.store.walk().files
+    digest = on_disk.digest if on_disk.count >= _MANY else b""
+    is_same = bool(digest) and call.index.has_all(digest)
+    missing, stale, indexed = ([], {}, ()) if is_same else _differences(call, on_disk)
     done = _applied(call, _Changes(call, missing, stale), indexed, now_ns)
     if done.is_whole:
+        # What was just written may change again with the same stamp, so it is read once more.
+        if digest and not is_same and all(stamp.is_settled(now_ns) for _, stamp in stale.items()):
+            call.mind.index.note_all(digest, call.index.totals().revision)
         call.mind.index.note_all_compared(identity)
         call.index.note_refreshed()
         if call.mind.watched:
@@ -339,20 +345,6 @@ _Differences = tuple[list[str], Stamps, Collection[str]]
 
 
 def _differences(call: Call, on_disk: walk.Files) -> _Differences:
-    """Returns the differences, and notes that there are none."""
-    if on_disk.count < _MANY:
-        return _all_different(call, on_disk)
-    digest = on_disk.digest
-    revision, is_same = call.index.compared(digest)
-    if is_same:
-        return [], {}, ()
-    different = _all_different(call, on_disk)
-    if not (different[0] or different[1]):
-        call.mind.index.note_compared(digest, revision)
-    return different
-
-
-def _all_different(call: Call, on_disk: walk.Files) -> _Differences:
     """Returns the differences of all files, comparing some of them at a time."""
     total = call.index.file_count()
     if not total:

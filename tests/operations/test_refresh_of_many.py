@@ -61,6 +61,16 @@ def test_unchanged_files_are_compared_once(call: Call, compared: list[int]) -> N
     assert compared == [1]
 
 
+def test_changed_files_are_compared_once(call: Call, compared: list[int]) -> None:
+    (call.mind.folder / "facts" / "note0.md").write_text("Service 0 writes to a log\n", "utf-8")
+
+    assert refresh.refresh(call).changed == 1
+    compared.clear()
+
+    assert refresh.refresh(call) == refresh.Refreshed()
+    assert compared == []
+
+
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "renamed", "replaced"])
 def test_each_change_is_noticed(call: Call, compared: list[int], change: str) -> None:
     for _ in range(2):

@@ -35,7 +35,7 @@ from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
 _NOTABLE = 40
-"""Memories that are not read yet from which the screen states it; of fewer, a search reads most."""
+"""Texts that are not read yet from which the screen states it; of fewer, a search reads most."""
 _MAX_FILES = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
@@ -85,10 +85,10 @@ class Unreadable:
 
 @frozen
 class Meaning:
-    """The reading of memories and chunks by the encoder, for searches in other words."""
+    """The texts that the encoder has read, for searches in other words: memories and chunks."""
 
     read: int
-    unread: Annotated[int, Out("Memories that servers read between calls, or `mind index` now")]
+    unread: Annotated[int, Out("Texts that servers read between calls, or `mind index` now")]
 
 
 @frozen
@@ -110,7 +110,7 @@ class ProjectStatus:
         Omitted[SharedState], Out("Its state in the shared index, if it was pushed")
     ] = None
     meaning: Annotated[
-        Omitted[Meaning], Out("How many memories are read for their meaning, if not all are")
+        Omitted[Meaning], Out("How many texts are read for their meaning, if not all are")
     ] = None
 
 

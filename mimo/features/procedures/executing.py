@@ -124,6 +124,9 @@ class Runner:
             reason = str(signal) or "Ctrl-C"
             with suppress(MindError):
                 self._write(machine.ended(Status.INTERRUPTED, self._pace.at, reason))
+            resume = Command("procedure resume", self._execution.id)
+            place = f"`{run.procedure.name}` in state `{run.state}`; "
+            signal.add_note(Hint(place, resume, " continues it"))
             raise
         except MindError as error:
             with suppress(MindError):  # such as a full disk, to which the record can't be written

@@ -13,10 +13,7 @@ from mimo.data import disk
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
 
-_TYPED = (
-    "note: this is the MCP server, which clients start; `mind install` adds it to one; "
-    "Ctrl-C ends it"
-)
+_TYPED = "note: clients start this MCP server; `mind install` adds it to one; Ctrl-C ends it"
 
 
 def run(start: Start) -> None:

@@ -110,7 +110,7 @@ def test_no_command_leaves_a_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "end"),
     [
-        (["mcp"], "which clients start; `mind install` adds it to one; Ctrl-C ends it"),
+        (["mcp"], "clients start this MCP server; `mind install` adds it to one; Ctrl-C ends it"),
         (["daemon", "run"], "until Ctrl-C; `mind daemon start` starts it in the background"),
     ],
 )

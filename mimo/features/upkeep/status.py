@@ -20,6 +20,7 @@ from mimo.operations import (
     across,
     disclosure,
     earlier,
+    encoding,
     finding,
     overview,
     running,
@@ -34,8 +35,6 @@ from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
-_NOTABLE = 40
-"""Texts that are not read yet from which the screen states it; of fewer, a search reads most."""
 _MAX_FILES = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
@@ -358,7 +357,7 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     rows.append(("trust", project.trust))
     if project.waiting:
         rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
-    if (meaning := project.meaning) and meaning.unread >= _NOTABLE:
+    if (meaning := project.meaning) and meaning.unread >= encoding.NOTABLE:
         read = f"{meaning.read:,} of {meaning.read + meaning.unread:,} texts are read"
         others = "servers read the rest between calls, slowly on battery  (`mind index`: now)"
         rows.append(("meaning", f"{read}; {others}"))

@@ -31,6 +31,8 @@ PAUSE_SECONDS = 20
 _LOST_SECONDS = 120
 """The time after which a process that has not committed counts as dead."""
 
+_TASK = "Committing"
+
 
 @frozen
 class Sync:
@@ -115,6 +117,7 @@ def sync(
     changed = commits.pending(root)
     unfit = {entry.path: None for entry in changed if not _is_fit(root, entry)}
     pending = tuple(entry for entry in changed if entry.path not in unfit)
+    call.advance(_TASK, 0, len(pending))  # From here on its time counts, see `_committed`.
     if not call.caller.allows_secrets:
         _check_secrets(call, root, pending)
     message = (message or message_of(call, pending)) if pending else None
@@ -188,7 +191,13 @@ def _is_fit(root: Path, entry: Change) -> bool:
 def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     """Commits the pending files, and returns the sync with the commit, if one was made."""
     old_texts = unapproved(call, done.pending)
-    commit = commits.commit(root, message, [change.path for change in done.pending])
+    total = len(done.pending)
+    call.advance(_TASK, 0, total)
+    try:
+        commit = commits.commit(root, message, [change.path for change in done.pending])
+    finally:
+        if call.console.progress:  # Also if the caller has cancelled: the commit is made.
+            call.console.progress(_TASK, total, total)
     if commit is None:
         return replace(done, message=None, pending=())
     after = unapproved(call, done.pending)

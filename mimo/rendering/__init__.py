@@ -220,7 +220,7 @@ def _write_error(line: str) -> None:
 
 def interrupted(*notes: str) -> None:
     """Prints that the user stopped the command, in place of the progress line, and notes on it."""
-    text = ": ".join(("interrupted", *notes))
+    text = ": ".join(("interrupted", *map(safe, notes)))
     _write_error(f"\r\x1b[K{text}" if is_terminal(sys.stderr) else text)
 
 

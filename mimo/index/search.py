@@ -387,7 +387,7 @@ def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
         key=memory.key,
         units=tokens,
         heading=f"{memory.title} {memory.topic}".strip(),
-        shape=_shape(memory, units),
+        shape=_shape(memory, tokens, speakers),
         vectors=vectors,
         created=to_time(memory.created),
         importance=memory.importance,
@@ -484,22 +484,21 @@ def _place_of(memory: CandidateRow, step: int = 0) -> tuple[int, str, str | None
     return memory.project, memory.path, memory.parent, memory.position + step
 
 
-def _shape(memory: CandidateRow, units: Sequence[StoredUnit]) -> Shape:
-    head = units[0]
-    is_chat = head.tokens.partition(" ")[0] in _CHAT
+def _shape(memory: CandidateRow, tokens: Sequence[str], speakers: Sequence[str]) -> Shape:
+    is_chat = tokens[0].partition(" ")[0] in _CHAT
     if memory.parent is not None:
-        return Shape.TURN if head.speakers or is_chat else Shape.DOCUMENT
-    if (is_chat and rows.is_excerpt(memory.passages)) or _is_conversation(units):
+        return Shape.TURN if speakers[0] or is_chat else Shape.DOCUMENT
+    if (is_chat and rows.is_excerpt(memory.passages)) or _is_conversation(speakers):
         return Shape.CONVERSATION
     is_memory = memory.owned or memory.path.startswith(".mind/")
-    return Shape.NOTE if is_memory and len(units) <= _NOTE_UNITS else Shape.DOCUMENT
+    return Shape.NOTE if is_memory and len(tokens) <= _NOTE_UNITS else Shape.DOCUMENT
 
 
-def _is_conversation(units: Sequence[StoredUnit]) -> bool:
+def _is_conversation(speakers: Sequence[str]) -> bool:
     """Returns whether most units have one of few speakers."""
-    if not any(unit.speakers for unit in units):
+    if not any(speakers):
         return False
-    speaking = [unit.speakers.split() for unit in units]
+    speaking = [names.split() for names in speakers]
     times = Counter(name for names in speaking for name in names)
-    people = {name for name, number in times.items() if number >= max(2, len(units) / 4)}
-    return sum(not people.isdisjoint(names) for names in speaking) > len(units) / 2
+    people = {name for name, number in times.items() if number >= max(2, len(speakers) / 4)}
+    return sum(not people.isdisjoint(names) for names in speaking) > len(speakers) / 2

@@ -439,13 +439,14 @@ class Index(Reader):
                     self._tables.compact(0.0)
         self._is_first = False
 
-    def note_all(self, digest: bytes, revision: int) -> None:
-        """Notes the digest of all files, which the index has.
+    def note_all(self, identity: str, digest: bytes, revision: int) -> None:
+        """Notes the digest of all files, which the tables of an identity have at a revision.
 
-        It does nothing if the index no longer has that revision, or can't be written now.
+        It does nothing if they no longer have that revision, or can't be written now.
         """
         with suppress(StorageFailed), self.writing() as sql:
-            tracking.note_all(sql, digest, revision)
+            if sql.identity == identity:
+                tracking.note_all(sql, digest, revision)
 
     # Writing.
 

@@ -248,7 +248,7 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
                 call.index.note_refreshed()
                 call.mind.watched.settle(pending.mark, compared=False)
             return done
-    identity = call.index.begin()
+    identity, revision = call.index.begin(), call.index.totals().revision
     now_ns = time.time_ns()
     on_disk = call.mind.store.walk().files
     digest = on_disk.digest if on_disk.count >= _MANY else b""
@@ -258,7 +258,8 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     if done.is_whole:
         # What was just written may change again with the same stamp, so it is read once more.
         if digest and not is_same and all(stamp.is_settled(now_ns) for _, stamp in stale.items()):
-            call.mind.index.note_all(digest, call.index.totals().revision)
+            # Not if others have written since `begin`, or this in several parts.
+            call.mind.index.note_all(identity, digest, revision + bool(missing or stale))
         call.mind.index.note_all_compared(identity)
         call.index.note_refreshed()
         if call.mind.watched:

@@ -3,8 +3,9 @@
 import os
 import random
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from mimo.call import Call
 from mimo.data import disk
 from mimo.index import rows
 from mimo.index.index import Index
+from mimo.index.rows import Change
 from mimo.memory.model import Filter
 from mimo.operations import refresh
 from mimo.project import walk
@@ -69,6 +71,26 @@ def test_changed_files_are_compared_once(call: Call, compared: list[int]) -> Non
 
     assert refresh.refresh(call) == refresh.Refreshed()
     assert compared == []
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_files_that_another_process_removes_meanwhile_come_back(
+    call: Call, compared: list[int], monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """It saw a folder moved away and back, which changes no stamp."""
+    apply = Index.apply
+
+    def raced(index: Index, changes: Iterable[Change], **parts: Any) -> frozenset[str]:
+        late = frozenset[str]() if is_first else apply(index, changes, **parts)
+        apply(index, [Change(path=".mind/facts/note0.md", stamp=None)], now_ns=parts["now_ns"])
+        return apply(index, changes, **parts) if is_first else late
+
+    (call.mind.folder / "late.md").write_text("A late fact\n", "utf-8")
+    with monkeypatch.context() as other:
+        other.setattr(Index, "apply", raced)
+        refresh.refresh(call)
+
+    assert refresh.refresh(call) == refresh.Refreshed(added=1)
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "renamed", "replaced"])

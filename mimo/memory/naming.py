@@ -243,7 +243,7 @@ def of_record(record: Record) -> tuple[dict[str, Rank], str]:
         words.append(words_of(path))
     if memory.title:
         names.setdefault(key_of(memory.title), Rank.TITLE)
-    if memory.extra or "::" in memory.content:
+    if record.parent is None and (memory.extra or "::" in memory.content):
         alias_names = aliases(memory.extra, memory.content)
         for alias in alias_names:
             names.setdefault(key_of(alias), Rank.ALIAS)

@@ -439,13 +439,13 @@ class Index(Reader):
                     self._tables.compact(0.0)
         self._is_first = False
 
-    def note_all(self, digest: bytes, revision: int) -> None:
+    def note_digest(self, digest: bytes, revision: int) -> None:
         """Notes the digest of all files, which the index has.
 
         It does nothing if the index no longer has that revision, or can't be written now.
         """
         with suppress(StorageFailed), self.writing() as sql:
-            tracking.note_all(sql, digest, revision)
+            tracking.note_digest(sql, digest, revision)
 
     # Writing.
 

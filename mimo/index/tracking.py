@@ -141,7 +141,7 @@ def has_all(sql: sqlite3.Connection, digest: bytes) -> bool:
     return bool(noted == (f"{totals(sql).revision} {digest.hex()}",))
 
 
-def note_all(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
+def note_digest(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
     """Notes the digest of all files, which the index has if it still has that revision."""
     note = "INSERT OR REPLACE INTO meta SELECT 'alike', ? FROM totals WHERE revision = ?"
     sql.execute(note, (f"{revision} {digest.hex()}", revision))

@@ -258,7 +258,7 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     if done.is_whole:
         # What was just written may change again with the same stamp, so it is read once more.
         if digest and not is_same and all(stamp.is_settled(now_ns) for _, stamp in stale.items()):
-            call.mind.index.note_all(digest, call.index.totals().revision)
+            call.mind.index.note_digest(digest, call.index.totals().revision)
         call.mind.index.note_all_compared(identity)
         call.index.note_refreshed()
         if call.mind.watched:
@@ -340,12 +340,11 @@ def _changes_of(call: Call, paths: Iterable[str]) -> _Changes:
     return _Changes(call, missing, written)
 
 
-_Differences = tuple[list[str], Stamps, Collection[str]]
-"""The paths of missing files, the stamps of stale ones, and paths among these that are indexed."""
+def _differences(call: Call, on_disk: walk.Files) -> tuple[list[str], Stamps, Collection[str]]:
+    """Returns the missing paths, the stale stamps, and the paths of these that are indexed.
 
-
-def _differences(call: Call, on_disk: walk.Files) -> _Differences:
-    """Returns the differences of all files, comparing some of them at a time."""
+    Some files are compared at a time.
+    """
     total = call.index.file_count()
     if not total:
         return [], on_disk, ()

@@ -251,7 +251,7 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     identity = call.index.begin()
     now_ns = time.time_ns()
     on_disk = call.mind.store.walk().files
-    digest = on_disk.digest if on_disk.count >= _MANY else b""
+    digest = on_disk.digest if len(on_disk) >= _MANY else b""
     is_same = bool(digest) and call.index.has_all(digest)
     missing, stale, indexed = ([], {}, ()) if is_same else _differences(call, on_disk)
     done = _applied(call, _Changes(call, missing, stale), indexed, now_ns)
@@ -386,19 +386,16 @@ class _Changes:
 
     def overtaken(self, changes: Sequence[Change]) -> frozenset[str]:
         """Returns the paths of the files that have other stamps now than in these changes."""
-        late = set()
+        late, store = set(), self._call.mind.store
         for change in changes:
-            now = self._call.mind.store.stamp(change.path)
+            now = store.stamp(change.path)
             if now == change.stamp or change.path == walk.COMMITS:
                 continue
-            if change.stamp or self._is_memory(change.path):
+            path = f"{store.root}/{change.path}"
+            # A file that was missing may not be a memory by the settings.
+            if change.stamp or change.path in (store.stamps_of([path]) or ()):
                 late.add(change.path)
         return frozenset(late)
-
-    def _is_memory(self, path: str) -> bool:
-        """Returns whether a file is a memory that the settings include."""
-        store = self._call.mind.store
-        return path in (store.stamps_of([f"{store.root}/{path}"]) or ())
 
     def __iter__(self) -> Iterator[Change]:
         for path in self.missing:

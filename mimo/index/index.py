@@ -140,11 +140,6 @@ class Reader(Queries):
         meanings = self.index.meanings
         return len(self.ask(meanings.missing)) if meanings else 0
 
-    def missing_meanings(self) -> list[bytes]:
-        """Returns the names of the encoder's vectors that are not made yet."""
-        meanings = self.index.meanings
-        return self.ask(meanings.missing_names) if meanings else []
-
     def graph(
         self,
         start: Sequence[str],

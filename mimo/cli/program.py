@@ -135,21 +135,17 @@ def usage(error: click.ClickException) -> Invalid:
                 first = ctx.params.get(command.places[0].attribute) if ctx else None
                 advice = f"leave out `{first}`: " if first in ("get", "set") else ""
                 hint = f"{advice}it takes {taken}; {quote}"
-            else:
-                hint = f"{_meant_option(command.spec, extra[1])}{hint}"
+            elif meant := [
+                param
+                for param in command.spec.params
+                if param.name == "output" or extra[1] in param.shape.choices
+            ]:
+                value = extra[1] if meant[0].shape.choices else "FILE"
+                hint = f"did you mean `{names_of(meant[0])[0]} {value}`? {hint}"
         else:
             message = f"`{program}` does not take `{extra[1]}`"
             hint = f"{quote}; {hint}"
     return Invalid(message, hint=hint)
-
-
-def _meant_option(spec: Spec, word: str) -> str:
-    """Returns a question for the option of which a word is a choice, or else for `-o`, if any."""
-    for param in spec.params:
-        if word in param.shape.choices or param.name == "output":
-            value = word if param.shape.choices else "FILE"
-            return f"did you mean `{names_of(param)[0]} {value}`? "
-    return ""
 
 
 # The click command of a declaration.

@@ -13,7 +13,7 @@ from mimo.data import disk
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
 
-_TYPED = "note: clients start this MCP server; `mind install` adds it to one; Ctrl-C ends it"
+_ABOUT = "note: clients start this MCP server; `mind install` adds it to one; Ctrl-C ends it"
 
 
 def run(start: Start) -> None:
@@ -56,7 +56,7 @@ def _serve(
         if sys.stdin is None:
             raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
         if is_terminal(sys.stdin):
-            rendering.complain(_TYPED)
+            rendering.complain(_ABOUT)
         from mimo.server import opening
 
         opening.main(exposure=exposure, **settings)

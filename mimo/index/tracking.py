@@ -141,7 +141,12 @@ def has_all(sql: sqlite3.Connection, digest: bytes) -> bool:
     return bool(noted == (f"{totals(sql).revision} {digest.hex()}",))
 
 
-def note_all(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
+def note_digest(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
     """Notes the digest of all files, which the index has if it still has that revision."""
-    note = "INSERT OR REPLACE INTO meta SELECT 'alike', ? FROM totals WHERE revision = ?"
-    sql.execute(note, (f"{revision} {digest.hex()}", revision))
+    note(sql, "alike", f"{revision} {digest.hex()}", revision)
+
+
+def note(sql: sqlite3.Connection, name: str, value: str, revision: int) -> None:
+    """Notes a value by its name, if the index still has that revision."""
+    statement = "INSERT OR REPLACE INTO meta SELECT ?, ? FROM totals WHERE revision = ?"
+    sql.execute(statement, (name, value, revision))

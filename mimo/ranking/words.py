@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from itertools import accumulate, chain
+from itertools import accumulate
 from math import log
 
 from mimo.frozen import NamedTuple, frozen
@@ -139,8 +139,8 @@ class Reader:
         """Reads the candidates that were not read before, together."""
         new = [item for item in candidates if item.key not in self._readings]
         stretches = [part for item in new for part in (item.heading, *item.units)]
-        asked = {*self.query.identifiers}, {*self.query.literal}
-        counts = occurrences(stretches, dict.fromkeys(chain(self.full, *asked)))
+        identifiers, literal = {*self.query.identifiers}, {*self.query.literal}
+        counts = occurrences(stretches, dict.fromkeys((*self.full, *identifiers, *literal)))
         for token, parts in self.query.spellings:
             for place, times in enumerate(occurrences(stretches, (token,))):
                 if times:
@@ -157,17 +157,16 @@ class Reader:
                 units = [unit | heading if unit else heading for unit in units] or [heading]
             names = totals.keys()
             # A word of several parts is held as it is written, not its parts anywhere.
-            is_literal = bool(asked[1]) and asked[1] <= names
-            is_literal = is_literal and (not asked[0] or bool(asked[0] & names))
+            is_literal = bool(literal) and literal <= names
             self._readings[item.key] = Reading(
                 counts=totals,
                 length=sum([part.count(" ") + 1 for part in stretches[start:end] if part]),
                 units=units,
                 coverages=[self.coverage(unit) if unit else 0.0 for unit in units],
                 named=len(heading.keys() & self.content.keys()),
-                identifiers=len(names & asked[0]) / max(1, len(asked[0])),
+                identifiers=len(names & identifiers) / max(1, len(identifiers)),
                 rare=len(names & self._rare) / max(1, len(self._rare)),
-                is_literal=is_literal,
+                is_literal=is_literal and not (identifiers and identifiers.isdisjoint(names)),
             )
 
     def bm25(self, key: int, weights: Mapping[str, float]) -> float:

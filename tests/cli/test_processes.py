@@ -124,6 +124,7 @@ def test_a_program_that_waits_states_on_a_terminal_what_it_is(
             [*MIND, *words], cwd=tmp_path, env=environment(), stdin=terminal, stderr=terminal
         ) as process,
     ):
-        assert shown.readline().endswith(f"{end}\n")
+        line = shown.readline()
         process.send_signal(signal.SIGINT)
     os.close(terminal)
+    assert line.endswith(f"{end}\n")

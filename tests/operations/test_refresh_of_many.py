@@ -25,14 +25,16 @@ COUNT = 6
 
 @pytest.fixture
 def call(call: Call, monkeypatch) -> Call:
-    """A memory whose files count as many, and are too old to be read again."""
+    """A memory whose files count as many, and are old, but were written just before the index."""
     monkeypatch.setattr(refresh, "_MANY", COUNT)
     (call.mind.folder / "facts").mkdir(exist_ok=True)
     for number in range(COUNT):
         path = call.mind.folder / "facts" / f"note{number}.md"
         path.write_text(f"Service {number} writes to a queue\n", "utf-8")
         age(path, seconds=60)
-    refresh.refresh(call)
+    with monkeypatch.context() as now:
+        now.setattr(disk, "_FINE_GRAIN_NS", 10**19)
+        refresh.refresh(call)
     return call
 
 

@@ -219,8 +219,8 @@ def _id_notice(
     """Returns a notice if the query is the id or the handle of a memory that is not the first."""
     if " " in query or len(query) < HANDLE_LENGTH:
         return None
-    ids = call.index.matching(query) if begins_handle(query) else ()
-    ids = (query, *(id for id in ids if handle_of(id) == query))
+    ids = call.index.matching(query) if begins_handle(query) else (query,)
+    ids = tuple(id for id in ids if query in (id, handle_of(id)))
     if not call.index.among(ids, conditions) or (rows and rows[0].id in ids):
         return None
     return Hint(f"`{query}` is the id of a memory: ", Command("show", query, at=at), _SHOWS_IT)

@@ -76,7 +76,11 @@ def test_a_commit_shows_its_progress_until_it_ends(repository, call, is_refused)
         sync(kit.with_console(call, progress=lambda *line: shown.append(line)))
     total = shown[0][-1]
     assert total > 1
-    assert shown == [("Committing", done, total) for done in (0, 0, total)]
+    assert shown == [
+        ("Committing", 0, total),
+        *(("Checking", done, total) for done in range(1, total + 1)),
+        *(("Committing", done, total) for done in (0, total)),
+    ]
 
 
 @pytest.mark.parametrize("is_first", [False, True])

@@ -217,7 +217,7 @@ def _id_notice(
     call: Call, query: str, at: str | None, conditions: Filter, rows: Sequence[SearchResult]
 ) -> str | None:
     """Returns a notice if the query is the id or the handle of a memory that is not the first."""
-    if " " in query or len(query) < HANDLE_LENGTH:
+    if " " in (query := query.strip()) or len(query) < HANDLE_LENGTH:
         return None
     ids = call.index.matching(query) if begins_handle(query) else (query,)
     ids = tuple(id for id in ids if query in (id, handle_of(id)))

@@ -221,7 +221,7 @@ def _user_memory(call: Call) -> UserMemory | None:
         return None
     with suppress(MindError):  # `mind doctor` reports the reason.
         memories = finding.total(user)
-        approved = user.index.count(Filter(approved=True))
+        approved = user.index.folded(Filter(approved=True)).rows
         return UserMemory(memories=memories, proposed=memories - approved)
     return None
 

@@ -10,7 +10,7 @@ next ones. A logistic regression on `ahead` gives the bias and the weight for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from math import inf, log
 from typing import NamedTuple
@@ -46,7 +46,7 @@ class Recorder(Ranker):
         candidates: Sequence[Candidate],
         around: Iterable[Candidate] = (),
         cosines: Cosines | None = None,
-    ) -> list[Ranked]:
+    ) -> Iterator[Ranked]:
         """Returns the ranking, and notes what was ranked."""
         Recorder.last = (self, candidates, list(around), cosines)
         return super().rank(candidates, around, cosines)
@@ -56,7 +56,7 @@ def first_answer(without: set[int], right: set[int], kind: str) -> First | None:
     """Returns the first answer of the last ranking without some memories; None without two."""
     ranker, candidates, around, cosines = Recorder.last
     rest = [item for item in candidates if item.key not in without]
-    ranked = super(Recorder, ranker).rank(rest, around, cosines)
+    ranked = list(super(Recorder, ranker).rank(rest, around, cosines))
     if len(ranked) < 2:
         return None
     is_guessed = cosines is None or cosines.is_guessed

@@ -106,7 +106,7 @@ class Console:
     """Asks the user at the terminal."""
     progress: Progress | None = None
     """Receives the progress of long work."""
-    note: Callable[[str], object] | None = None
+    show_line: Callable[[str], object] | None = None
     """Shows a line at once, for a call that may wait for long."""
     halted: Callable[[], bool] | None = None
     """Returns whether the caller has cancelled."""

@@ -166,7 +166,7 @@ def _console(options: Mapping[str, Any], setting: Setting) -> Console:
         partial=partial(show_part, options=options, setting=setting),
         answers=_answers,
         progress=rendering.progress if is_interactive else None,
-        note=lambda text: complain(f"note: {text}"),
+        show_line=lambda text: complain(f"note: {text}"),
         ask=Asking().ask if is_interactive and is_terminal(sys.stdin) else None,
     )
 

@@ -29,6 +29,7 @@ from mimo.cli.options import (
     Option,
     led,
     named,
+    names_of,
     options_of,
     params_of,
     required_options,
@@ -134,10 +135,23 @@ def usage(error: click.ClickException) -> Invalid:
                 first = ctx.params.get(command.places[0].attribute) if ctx else None
                 advice = f"leave out `{first}`: " if first in ("get", "set") else ""
                 hint = f"{advice}it takes {taken}; {quote}"
+            else:
+                hint = f"{_meant_option(command, extra[1])}{hint}"
         else:
             message = f"`{program}` does not take `{extra[1]}`"
             hint = f"{quote}; {hint}"
     return Invalid(message, hint=hint)
+
+
+def _meant_option(command: Command, word: str) -> str:
+    """Returns a question for the option that a word names or is a choice of, or else for `-o`."""
+    if any(f"--{word}" in param.opts for param in command.params):
+        return f"did you mean `--{word}`? "
+    for param in command.spec.params:
+        if word in param.shape.choices or param.name == "output":
+            value = word if param.shape.choices else "FILE"
+            return f"did you mean `{names_of(param)[0]} {value}`? "
+    return ""
 
 
 # The click command of a declaration.

@@ -13,6 +13,8 @@ from mimo.data import disk
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
 
+_ABOUT = "note: clients start this MCP server; `mind install` adds it to one; Ctrl-C ends it"
+
 
 def run(start: Start) -> None:
     """Runs a program until its input ends. Raises `MindError`."""
@@ -49,11 +51,12 @@ def _serve(
         "naming": tool_names,
     }
     if http is None:
-        if names := [key for key, value in over.items() if value]:
-            options = ", ".join(f"`--{key.replace('_', '-')}`" for key in names)
-            raise Invalid(f"{options} need{'s' * (len(names) == 1)} `--http`")
+        if names := [f"`--{key.replace('_', '-')}`" for key, value in over.items() if value]:
+            raise Invalid(f"{', '.join(names)} need{'s' * (len(names) == 1)} `--http`")
         if sys.stdin is None:
             raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
+        if is_terminal(sys.stdin):
+            rendering.complain(_ABOUT)
         from mimo.server import opening
 
         opening.main(exposure=exposure, **settings)

@@ -275,13 +275,8 @@ def document(record: Record) -> Document:
     units, passages = analyse(memory.text)
     units = units or (Unit("", 0, 0, ""),)
     title = tokenize(memory.title) if memory.title else []
-    names: Mapping[str, int] = {}
-    if memory.title:
-        names = {naming.key_of(memory.title): naming.Rank.TITLE}
-    is_plain = record.place.owned and record.place.path.endswith(f"/{memory.id}.md")
-    if record.parent is None and (not is_plain or memory.extra or "::" in memory.content):
-        names, words = naming.of_record(record)
-        title += [token for token in dict.fromkeys(tokenize(words)) if token not in title]
+    names, words = naming.of_record(record)
+    title += [token for token in dict.fromkeys(tokenize(words)) if token not in title]
     return Document(
         record=record,
         row=row,

@@ -46,7 +46,7 @@ def near_duplicates(reader: Reader, limit: int) -> tuple[tuple[Record, Record], 
         reader.end()
         with suppress(StorageFailed), reader.index.writing() as sql:
             if sql.identity == identity:
-                _keep(sql, now)
+                tracking.note(sql, "doubles", json.dumps(now), now.revision)
     return pairs
 
 
@@ -56,8 +56,8 @@ def _doubles(
     """Returns those of the newest memories that have a near-duplicate, each with the nearest one.
 
     The newest `limit` memories without parts of ingested texts are compared with all others. All
-    are current, and none is a checkpoint: two of those may be the same. Also returns what `keep`
-    keeps for the next time, if it has changed.
+    are current, and none is a checkpoint: two of those may be the same. Also returns what is
+    kept for the next review, if it has changed.
     """
     current = f"m.shadowed = 0 AND m.type <> 'checkpoint' AND {CURRENT.format('m')}"
     newest = (
@@ -86,12 +86,6 @@ def _doubles(
     now = Doubles(schema.totals(sql).revision, keys, pairs)
     is_new = (fresh or changed) and len(pairs) <= _MOST_PAIRS
     return named, now if is_new else None
-
-
-def _keep(sql: sqlite3.Connection, now: Doubles) -> None:
-    """Keeps near-duplicates for the next review, unless the index has changed since."""
-    note = "INSERT OR REPLACE INTO meta SELECT 'doubles', ? FROM totals WHERE revision = ?"
-    sql.execute(note, (json.dumps(now), now.revision))
 
 
 def _stored_doubles(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:

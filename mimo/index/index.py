@@ -140,11 +140,6 @@ class Reader(Queries):
         meanings = self.index.meanings
         return len(self.ask(meanings.missing)) if meanings else 0
 
-    def missing_meanings(self) -> list[bytes]:
-        """Returns the names of the encoder's vectors that are not made yet."""
-        meanings = self.index.meanings
-        return self.ask(meanings.missing_names) if meanings else []
-
     def graph(
         self,
         start: Sequence[str],
@@ -439,13 +434,14 @@ class Index(Reader):
                     self._tables.compact(0.0)
         self._is_first = False
 
-    def note_compared(self, digest: bytes, revision: int) -> None:
-        """Notes the digest of all files, which equal the index.
+    def note_digest(self, identity: str, digest: bytes, revision: int) -> None:
+        """Notes the digest of all files, which the tables of an identity have at a revision.
 
-        It does nothing if the index no longer has that revision, or can't be written now.
+        It does nothing if they no longer have that revision, or can't be written now.
         """
         with suppress(StorageFailed), self.writing() as sql:
-            tracking.note_compared(sql, digest, revision)
+            if sql.identity == identity:
+                tracking.note_digest(sql, digest, revision)
 
     # Writing.
 

@@ -43,7 +43,7 @@ class Queries:
     stamps = _query(tracking.stamps)
     paths = _query(tracking.paths_of_files)
     file_count = _query(tracking.count_files)
-    compared = _query(tracking.compared)
+    has_all = _query(tracking.has_all)
     has_below = _query(tracking.has_below)
     get = _query(selection.get)
     named = _query(targets.named)

@@ -6,8 +6,9 @@ An index names candidates, as a `Source`; which of them answer, and in which ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
@@ -149,18 +150,19 @@ def search(source: Source, request: Request) -> Found:
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
     ranker = Ranker(query, statistics, SURE)
     candidates = Candidates(source, keys, request.filter)
-    by_words = cache(partial(ranker.rank, candidates.listed, candidates.around))
+    listed, around = candidates.listed, candidates.around
+    by_words = cache(lambda: [*ranker.rank(listed, around)])
     cosines, notice = Cosines({}), None
-    is_literal = request.by_meaning is None and ranker.has_literal(candidates.listed)
+    is_literal = request.by_meaning is None and ranker.has_literal(listed)
     if request.by_meaning is False or (is_literal and words_suffice(by_words())):
-        ranked = by_words()
+        ranked = iter(by_words())
     else:
         candidates, cosines, notice = _compared(source, request, candidates, by_words)
         ranked = ranker.rank(candidates.listed, candidates.around, cosines)
     if request.folded:
         ranked = candidates.folded(ranked)
     return Found(
-        hits=_hits(source, ranked[: request.limit], candidates),
+        hits=_hits(source, [*islice(ranked, request.limit)], candidates),
         considered=considered,
         notice=notice,
         filter=request.filter,
@@ -385,7 +387,7 @@ def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
         key=memory.key,
         units=tokens,
         heading=f"{memory.title} {memory.topic}".strip(),
-        shape=_shape(memory, units),
+        shape=_shape(memory, tokens, speakers),
         vectors=vectors,
         created=to_time(memory.created),
         importance=memory.importance,
@@ -458,14 +460,15 @@ class Candidates:
             else Candidates(self._source, list(all_keys), self._filter, self._stored)
         )
 
-    def folded(self, ranked: Iterable[Ranked]) -> list[Ranked]:
-        """Returns matches with the best chunk alone of each ingested file."""
-        first: dict[object, Ranked] = {}
+    def folded(self, ranked: Iterable[Ranked]) -> Iterator[Ranked]:
+        """Yields matches with the best chunk alone of each ingested file."""
+        sources = set[object]()
         for match in ranked:
             memory = self._stored[match.key].memory
             source = memory.key if memory.parent is None else (memory.project, memory.parent)
-            first.setdefault(source, match)
-        return list(first.values())
+            if source not in sources:
+                sources.add(source)
+                yield match
 
     def vector_names(self) -> set[bytes]:
         """Returns the names of the vectors of the candidates' units."""
@@ -481,22 +484,21 @@ def _place_of(memory: CandidateRow, step: int = 0) -> tuple[int, str, str | None
     return memory.project, memory.path, memory.parent, memory.position + step
 
 
-def _shape(memory: CandidateRow, units: Sequence[StoredUnit]) -> Shape:
-    head = units[0]
-    is_chat = head.tokens.partition(" ")[0] in _CHAT
+def _shape(memory: CandidateRow, tokens: Sequence[str], speakers: Sequence[str]) -> Shape:
+    is_chat = tokens[0].partition(" ")[0] in _CHAT
     if memory.parent is not None:
-        return Shape.TURN if head.speakers or is_chat else Shape.DOCUMENT
-    if (is_chat and rows.is_excerpt(memory.passages)) or _is_conversation(units):
+        return Shape.TURN if speakers[0] or is_chat else Shape.DOCUMENT
+    if (is_chat and rows.is_excerpt(memory.passages)) or _is_conversation(speakers):
         return Shape.CONVERSATION
     is_memory = memory.owned or memory.path.startswith(".mind/")
-    return Shape.NOTE if is_memory and len(units) <= _NOTE_UNITS else Shape.DOCUMENT
+    return Shape.NOTE if is_memory and len(tokens) <= _NOTE_UNITS else Shape.DOCUMENT
 
 
-def _is_conversation(units: Sequence[StoredUnit]) -> bool:
+def _is_conversation(speakers: Sequence[str]) -> bool:
     """Returns whether most units have one of few speakers."""
-    if not any(unit.speakers for unit in units):
+    if not any(speakers):
         return False
-    speaking = [unit.speakers.split() for unit in units]
+    speaking = [names.split() for names in speakers]
     times = Counter(name for names in speaking for name in names)
-    people = {name for name, number in times.items() if number >= max(2, len(units) / 4)}
-    return sum(not people.isdisjoint(names) for names in speaking) > len(units) / 2
+    people = {name for name, number in times.items() if number >= max(2, len(speakers) / 4)}
+    return sum(not people.isdisjoint(names) for names in speaking) > len(speakers) / 2

@@ -135,14 +135,18 @@ def count_files(sql: sqlite3.Connection) -> int:
     return int(files)
 
 
-def compared(sql: sqlite3.Connection, digest: bytes) -> tuple[int, bool]:
-    """Returns the revision, and whether it has all files on the disk, whose digest is given."""
-    revision = totals(sql).revision
+def has_all(sql: sqlite3.Connection, digest: bytes) -> bool:
+    """Returns whether the index has all files on the disk, whose digest is given."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'alike'").fetchone()
-    return revision, noted == (f"{revision} {digest.hex()}",)
+    return bool(noted == (f"{totals(sql).revision} {digest.hex()}",))
 
 
-def note_compared(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
-    """Notes the digest of all files, which are alike, if the index still has that revision."""
-    note = "INSERT OR REPLACE INTO meta SELECT 'alike', ? FROM totals WHERE revision = ?"
-    sql.execute(note, (f"{revision} {digest.hex()}", revision))
+def note_digest(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
+    """Notes the digest of all files, which the index has if it still has that revision."""
+    note(sql, "alike", f"{revision} {digest.hex()}", revision)
+
+
+def note(sql: sqlite3.Connection, name: str, value: str, revision: int) -> None:
+    """Notes a value by its name, if the index still has that revision."""
+    statement = "INSERT OR REPLACE INTO meta SELECT ?, ? FROM totals WHERE revision = ?"
+    sql.execute(statement, (name, value, revision))

@@ -213,7 +213,7 @@ class Memory:
         """Returns all of its prose: the content, then each section under its heading."""
         parts = [self.content, *(f"## {name}\n{text}" for name, text in self.sections.items())]
         parts += [f"## Competing: {rival.field}\n{rival.text}" for rival in self.competing]
-        return "\n\n".join(part for part in parts if part)
+        return "\n\n".join(filter(None, parts))
 
 
 @frozen

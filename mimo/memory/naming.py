@@ -135,11 +135,6 @@ class Names:
         return below
 
 
-def _fits(key: str, name: str, rank: int) -> bool:
-    """Returns whether a name is the one with a key, or a path that ends with it."""
-    return name == key or (rank == Rank.FILE and name.endswith(f"/{key}"))
-
-
 def key_of(name: str) -> str:
     """Returns the form of a name, a path or a target of a link in which they are compared.
 
@@ -243,7 +238,7 @@ def of_record(record: Record) -> tuple[dict[str, Rank], str]:
         words.append(words_of(path))
     if memory.title:
         names.setdefault(key_of(memory.title), Rank.TITLE)
-    if memory.extra or "::" in memory.content:
+    if record.parent is None and (memory.extra or "::" in memory.content):
         alias_names = aliases(memory.extra, memory.content)
         for alias in alias_names:
             names.setdefault(key_of(alias), Rank.ALIAS)
@@ -254,5 +249,6 @@ def of_record(record: Record) -> tuple[dict[str, Rank], str]:
 
 
 def is_named(record: Record, key: str) -> bool:
-    """Returns whether a memory has a name with a key, that of its file, its title or an alias."""
-    return bool(key) and any(_fits(key, *each) for each in of_record(record)[0].items())
+    """Returns whether a memory has a name with a key: a title, an alias, or the end of its path."""
+    names = of_record(record)[0].items() if key else ()
+    return any(n == key or (rank == Rank.FILE and n.endswith(f"/{key}")) for n, rank in names)

@@ -32,7 +32,7 @@ QUIET_SECONDS = 0.5
 """The time without calls after which a server's thread begins."""
 
 NOTABLE = 40
-"""The number of new memories from which a command states how many have no vector yet."""
+"""Texts without a vector from which that is stated; of fewer, a search reads most."""
 
 SESSIONS_SECONDS = 60.0
 """The least time between two looks for new transcripts: that of the asking agent always grows."""

@@ -106,13 +106,14 @@ def folded(call: Call, options: Options) -> Page:
 
 
 def total(call: Call, *, shared: bool = False, roughly: bool = False) -> int:
-    """Returns the number of memories of a project; with `shared`, without private ones.
+    """Returns the number of memories of a project, an ingested file as one of them.
 
-    With `roughly`, it is the number when the project was last indexed, and no file is looked at.
+    With `shared`, private memories are left out. With `roughly`, it is the number when the project
+    was last indexed, and no file is looked at.
     """
     if not roughly or call.index.changed_at() is None:
         refresh.refresh(call)
-    return call.index.count(Filter(shared=shared))
+    return call.index.folded(Filter(shared=shared)).rows
 
 
 def linked(

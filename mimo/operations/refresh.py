@@ -248,11 +248,18 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
                 call.index.note_refreshed()
                 call.mind.watched.settle(pending.mark, compared=False)
             return done
-    identity = call.index.begin()
+    identity, revision = call.index.begin(), call.index.totals().revision
     now_ns = time.time_ns()
-    missing, stale, indexed = _differences(call, call.mind.store.walk().files)
+    on_disk = call.mind.store.walk().files
+    digest = on_disk.digest if len(on_disk) >= _MANY else b""
+    is_same = bool(digest) and call.index.has_all(digest)
+    missing, stale, indexed = ([], {}, ()) if is_same else _differences(call, on_disk)
     done = _applied(call, _Changes(call, missing, stale), indexed, now_ns)
     if done.is_whole:
+        # What was just written may change again with the same stamp, so it is read once more.
+        if digest and not is_same and all(stamp.is_settled(now_ns) for _, stamp in stale.items()):
+            # Not if others have written since `begin`, or this in several parts.
+            call.mind.index.note_digest(identity, digest, revision + bool(missing or stale))
         call.mind.index.note_all_compared(identity)
         call.index.note_refreshed()
         if call.mind.watched:
@@ -334,26 +341,11 @@ def _changes_of(call: Call, paths: Iterable[str]) -> _Changes:
     return _Changes(call, missing, written)
 
 
-_Differences = tuple[list[str], Stamps, Collection[str]]
-"""The paths of missing files, the stamps of stale ones, and paths among these that are indexed."""
+def _differences(call: Call, on_disk: walk.Files) -> tuple[list[str], Stamps, Collection[str]]:
+    """Returns the missing paths, the stale stamps, and the paths of these that are indexed.
 
-
-def _differences(call: Call, on_disk: walk.Files) -> _Differences:
-    """Returns the differences, and notes that there are none."""
-    if on_disk.count < _MANY:
-        return _all_different(call, on_disk)
-    digest = on_disk.digest
-    revision, is_same = call.index.compared(digest)
-    if is_same:
-        return [], {}, ()
-    different = _all_different(call, on_disk)
-    if not (different[0] or different[1]):
-        call.mind.index.note_compared(digest, revision)
-    return different
-
-
-def _all_different(call: Call, on_disk: walk.Files) -> _Differences:
-    """Returns the differences of all files, comparing some of them at a time."""
+    Some files are compared at a time.
+    """
     total = call.index.file_count()
     if not total:
         return [], on_disk, ()
@@ -395,19 +387,16 @@ class _Changes:
 
     def overtaken(self, changes: Sequence[Change]) -> frozenset[str]:
         """Returns the paths of the files that have other stamps now than in these changes."""
-        late = set()
+        late, store = set(), self._call.mind.store
         for change in changes:
-            now = self._call.mind.store.stamp(change.path)
+            now = store.stamp(change.path)
             if now == change.stamp or change.path == walk.COMMITS:
                 continue
-            if change.stamp or self._is_memory(change.path):
+            path = f"{store.root}/{change.path}"
+            # A file that was missing may not be a memory by the settings.
+            if change.stamp or change.path in (store.stamps_of([path]) or ()):
                 late.add(change.path)
         return frozenset(late)
-
-    def _is_memory(self, path: str) -> bool:
-        """Returns whether a file is a memory that the settings include."""
-        store = self._call.mind.store
-        return path in (store.stamps_of([f"{store.root}/{path}"]) or ())
 
     def __iter__(self) -> Iterator[Change]:
         for path in self.missing:

@@ -31,6 +31,8 @@ PAUSE_SECONDS = 20
 _LOST_SECONDS = 120
 """The time after which a process that has not committed counts as dead."""
 
+_TASK = "Committing"
+
 
 @frozen
 class Sync:
@@ -115,6 +117,7 @@ def sync(
     changed = commits.pending(root)
     unfit = {entry.path: None for entry in changed if not _is_fit(root, entry)}
     pending = tuple(entry for entry in changed if entry.path not in unfit)
+    call.advance(_TASK, 0, len(pending))  # From here on its time counts, see `_committed`.
     if not call.caller.allows_secrets:
         _check_secrets(call, root, pending)
     message = (message or message_of(call, pending)) if pending else None
@@ -167,12 +170,13 @@ def _exchange_machines(root: Path, *, pull: bool, push: bool) -> str | None:
 
 def _check_secrets(call: Call, root: Path, pending: Sequence[Change]) -> None:
     """Raises `SecretDetected` if a file to be committed holds a secret; warns of one in prose."""
-    for entry in pending:
+    for number, entry in enumerate(pending, 1):
         path = files.safe_path(root, entry.path)
         if entry.change != "removed" and path.is_file():
             secret = privacy.check_file(entry.path, disk.read(path), by_person=call.agent is None)
             if secret:
                 call.note("secret", privacy.warning(secret))
+        call.advance("Checking", number, len(pending))
 
 
 def _is_fit(root: Path, entry: Change) -> bool:
@@ -188,10 +192,16 @@ def _is_fit(root: Path, entry: Change) -> bool:
 def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     """Commits the pending files, and returns the sync with the commit, if one was made."""
     old_texts = unapproved(call, done.pending)
-    commit = commits.commit(root, message, [change.path for change in done.pending])
+    total = len(done.pending)
+    call.advance(_TASK, 0, total)
+    try:
+        commit = commits.commit(root, message, [change.path for change in done.pending])
+        after = unapproved(call, done.pending) if commit else {}
+    finally:
+        if call.console.progress:  # Also if the caller has cancelled: the commit is made.
+            call.console.progress(_TASK, total, total)
     if commit is None:
         return replace(done, message=None, pending=())
-    after = unapproved(call, done.pending)
     # A hook may have changed a file: committed are the old text, the new one, or another one.
     approved = {
         names: number

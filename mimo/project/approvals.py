@@ -300,7 +300,7 @@ class Approvals:
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._lookups, self._most = 0, _FEW_LOOKUPS
-        self._states: dict[bytes, tuple[str, ...]] = {}
+        self._states: dict[str, tuple[str, ...]] = {}
         self._texts: dict[str, set[bytes]] = {}
 
     def look_up(self, digests: Iterable[str]) -> None:
@@ -308,8 +308,7 @@ class Approvals:
 
         Raises `StorageFailed`.
         """
-        names = {*map(bytes.fromhex, filter(compiled(_DIGEST).fullmatch, digests))}
-        names -= self._states.keys()
+        names = {*filter(compiled(_DIGEST).fullmatch, {*digests} - self._states.keys())}
         if not names or self._lookups >= self._most:
             return
         self._lookups += 1
@@ -320,8 +319,8 @@ class Approvals:
             self._most = 0
             return
         which = f"AND digest IN ({', '.join('?' * len(names))}) GROUP BY digest"
-        rows = self._ask(f"{_STATES} {which}", self.id, *names)
-        read = {name: tuple(states.split(",")) for name, states in rows}
+        rows = self._ask(f"{_STATES} {which}", self.id, *map(bytes.fromhex, names))
+        read = {name.hex(): tuple(states.split(",")) for name, states in rows}
         self._states |= dict.fromkeys(names, ()) | read  # At once, for other threads.
 
     def has(self, digest: str, states: str) -> bool:
@@ -329,16 +328,15 @@ class Approvals:
 
         Raises `StorageFailed`.
         """
+        if digest not in self._states and states not in self._texts:
+            self.look_up([digest])
+        if digest in self._states:
+            return any(state in states for state in self._states[digest])
         if not compiled(_DIGEST).fullmatch(digest):
             return False
-        name = bytes.fromhex(digest)
         if states not in self._texts:
-            if name not in self._states:
-                self.look_up([digest])
-            if name in self._states:
-                return any(state in states for state in self._states[name])
             self._texts[states] = {name for (name,) in self._ask(_TEXTS, self.id, states)}
-        return name in self._texts[states]
+        return bytes.fromhex(digest) in self._texts[states]
 
     def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
         """Returns the digests of the texts that have one of these states, at most `limit`.

@@ -178,7 +178,8 @@ class CommittedTexts:
         changed = set[str]()
         if exists:
             words = ("log", "--full-history", "--format=%x00%H", "--name-only", "-z", "--relative")
-            logged = git.ask(self._root, *words, head, f"^{at}", "--", *_roots(texts))
+            tops = sorted({text.path.split("/")[0] for text in texts})
+            logged = git.ask(self._root, *words, head, f"^{at}", "--", *tops)
             commit = ""
             for part in os.fsdecode(logged).split("\0"):
                 if compiled("[0-9a-f]{40,64}").fullmatch(part.strip("\n")):
@@ -320,8 +321,3 @@ class CommittedTexts:
         present = [blob for blob in dict.fromkeys(blobs) if blob.strip("0")]
         small = revisions.small_blobs(self._root, present)
         return revisions.blobs(self._root, [blob for blob in small if blob])
-
-
-def _roots(texts: Iterable[Retired]) -> list[str]:
-    """Returns the folders or files at the top of the project that have some texts."""
-    return sorted({text.path.split("/")[0] for text in texts})

@@ -48,7 +48,6 @@ class Files:
 
     def __init__(self) -> None:
         """There are none yet."""
-        self.count = 0
         self._paths = bytearray()
         self._numbers = array("q")
         """Four for each file. An inode may have 64 bits, so the larger ones are negative here."""
@@ -57,14 +56,12 @@ class Files:
         """Adds a file that is not among them; the path is relative to the root, with `/`."""
         self._add_numbers((numbers,))
         self._paths += f"{path}\0".encode()
-        self.count += 1
 
     def add_all(self, folder: str, names: Sequence[str], numbers: Sequence[Numbers]) -> None:
         """Adds files of a folder, which takes less time than adding each."""
         if names:
             self._add_numbers(numbers)
             self._paths += f"{folder}/".encode() + f"\0{folder}/".join(names).encode() + b"\0"
-            self.count += len(names)
 
     def _add_numbers(self, numbers: Sequence[Numbers]) -> None:
         try:
@@ -74,7 +71,7 @@ class Files:
                 self._numbers.extend((*head, inode - _BITS - 1 if inode > _LARGEST else inode))
 
     def __len__(self) -> int:
-        return self.count
+        return len(self._numbers) // 4
 
     def __iter__(self) -> Iterator[str]:
         return (path for path, _ in self.items())
@@ -82,7 +79,7 @@ class Files:
     def items(self) -> Iterator[tuple[str, Stamp]]:
         """Yields each path and its stamp."""
         paths, numbers, start = self._paths, self._numbers, 0
-        for place in range(self.count):
+        for place in range(len(self)):
             end = paths.find(0, start)
             size, modified, changed, inode = numbers[4 * place : 4 * place + 4]
             yield paths[start:end].decode(), Stamp(size, modified, changed, inode & _BITS)

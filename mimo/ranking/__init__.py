@@ -7,7 +7,7 @@ count little. A missing cosine is estimated from the static model; then words co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import repeat
 from math import inf
@@ -106,8 +106,8 @@ class Ranker:
         candidates: Sequence[Candidate],
         around: Iterable[Candidate] = (),
         cosines: Cosines | None = None,
-    ) -> list[Ranked]:
-        """Returns the candidates, best first; equal ones keep their order.
+    ) -> Iterator[Ranked]:
+        """Yields the candidates, best first; equal ones keep their order.
 
         `around` are parts beside candidates, which are not candidates themselves.
         """
@@ -120,7 +120,6 @@ class Ranker:
         nearest = max((cosine for cosines in near for cosine in cosines), default=0.0)
         if nearest < FAR:  # Some text is always the first, so its lead does not count.
             ahead = [-inf] * len(orders)
-        ranked: list[Ranked] = []
         lowest = 1.0
         literal = [self._reader[item.key].is_literal for item in candidates]
         places = sorted(range(len(orders)), key=lambda place: (not literal[place], -orders[place]))
@@ -136,10 +135,7 @@ class Ranker:
                 pairs = zip(shares, near[place] or repeat(0.0), strict=False)
                 values = [WORDS / 2 * share + cosine for share, cosine in pairs]
                 unit = values.index(max(values))
-            ranked.append(
-                Ranked(key, orders[place], lowest, unit, reading.coverage, reading.is_literal)
-            )
-        return ranked
+            yield Ranked(key, orders[place], lowest, unit, reading.coverage, reading.is_literal)
 
     def ahead(self, orders: Sequence[float], is_guessed: bool) -> list[float]:
         """Returns how far each candidate is ahead of the mean of the best `_NEXT` others.

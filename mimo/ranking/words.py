@@ -139,14 +139,12 @@ class Reader:
         """Reads the candidates that were not read before, together."""
         new = [item for item in candidates if item.key not in self._readings]
         stretches = [part for item in new for part in (item.heading, *item.units)]
-        counts = occurrences(stretches, self.full)
-        asked = {*self.query.identifiers}, {*self.query.literal}
-        written = occurrences(stretches, asked[0] | asked[1])
+        identifiers, literal = {*self.query.identifiers}, {*self.query.literal}
+        counts = occurrences(stretches, dict.fromkeys((*self.full, *identifiers, *literal)))
         for token, parts in self.query.spellings:
             for place, times in enumerate(occurrences(stretches, (token,))):
                 if times:
                     counts[place] = dict.fromkeys(parts, times[token]) | counts[place]
-                    written[place] = dict.fromkeys(parts, times[token]) | written[place]
         end = 0
         for item in new:
             start, end = end, end + 1 + len(item.units)
@@ -157,19 +155,18 @@ class Reader:
                     totals[term] = totals.get(term, 0) + count
             if heading:
                 units = [unit | heading if unit else heading for unit in units] or [heading]
-            names = set[str]().union(*written[start:end])
+            names = totals.keys()
             # A word of several parts is held as it is written, not its parts anywhere.
-            is_literal = bool(asked[1]) and asked[1] <= names
-            is_literal = is_literal and (not asked[0] or bool(asked[0] & names))
+            is_literal = bool(literal) and literal <= names
             self._readings[item.key] = Reading(
                 counts=totals,
                 length=sum([part.count(" ") + 1 for part in stretches[start:end] if part]),
                 units=units,
                 coverages=[self.coverage(unit) if unit else 0.0 for unit in units],
                 named=len(heading.keys() & self.content.keys()),
-                identifiers=len(names & asked[0]) / max(1, len(asked[0])),
-                rare=len(totals.keys() & self._rare) / max(1, len(self._rare)),
-                is_literal=is_literal,
+                identifiers=len(names & identifiers) / max(1, len(identifiers)),
+                rare=len(names & self._rare) / max(1, len(self._rare)),
+                is_literal=is_literal and not (identifiers and identifiers.isdisjoint(names)),
             )
 
     def bm25(self, key: int, weights: Mapping[str, float]) -> float:

@@ -212,6 +212,9 @@ def _write_error(line: str) -> None:
         output.errors.append(line)
         return
     try:
+        if _shown:  # The line takes the place of a task's progress.
+            sys.stderr.write(_ERASED)
+            _shown.clear()
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except (OSError, AttributeError, ValueError):
@@ -220,10 +223,11 @@ def _write_error(line: str) -> None:
 
 def interrupted(*notes: str) -> None:
     """Prints that the user stopped the command, in place of the progress line, and notes on it."""
-    text = ": ".join(("interrupted", *notes))
-    _write_error(f"\r\x1b[K{text}" if is_terminal(sys.stderr) else text)
+    text = ": ".join(("interrupted", *map(safe, notes)))
+    _write_error(f"{_ERASED}{text}" if is_terminal(sys.stderr) else text)
 
 
+_ERASED = "\r\x1b[K"
 _PROGRESS_SECONDS = 0.5
 """The time from the start of a task to its first line of progress, and between two lines."""
 
@@ -249,7 +253,7 @@ def progress(task: str, done: int, total: int) -> None:
         line = f"{one_line(redacted(task).value)} {done:,} of {total:,}"
         _due[task] = now + _PROGRESS_SECONDS
         _shown.add(task)
-    sys.stderr.write(f"\r\x1b[K{line}")
+    sys.stderr.write(f"{_ERASED}{line}")
     sys.stderr.flush()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.stores import MIND, note
-from tests.kit import repository
+from tests.kit import environment, repository
 
 HELLO = {
     "protocolVersion": "2025-06-18",
@@ -104,3 +105,26 @@ def test_no_command_leaves_a_process(tmp_path: Path) -> None:
     while processes(home) and time.monotonic() < end:  # It releases its lock before it has ended.
         time.sleep(0.05)
     assert processes(home) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["mcp"], "clients start this MCP server; `mind install` adds it to one; Ctrl-C ends it"),
+        (["daemon", "run"], "until Ctrl-C; `mind daemon start` starts it in the background"),
+    ],
+)
+def test_a_program_that_waits_states_on_a_terminal_what_it_is(
+    words: list[str], end: str, tmp_path: Path
+) -> None:
+    screen, terminal = os.openpty()
+    with (
+        os.fdopen(screen, encoding="utf-8") as shown,
+        subprocess.Popen(
+            [*MIND, *words], cwd=tmp_path, env=environment(), stdin=terminal, stderr=terminal
+        ) as process,
+    ):
+        line = shown.readline()
+        process.send_signal(signal.SIGINT)
+    os.close(terminal)
+    assert line.endswith(f"{end}\n")

@@ -8,7 +8,7 @@ import pytest
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found, Request
-from mimo.index.search import Candidates, StoredUnit, _is_conversation, _joined
+from mimo.index.search import Candidates, _is_conversation, _joined
 from mimo.index.tables import Tables
 from mimo.memory.model import Filter, Kind, Link, Section
 from mimo.ranking import Shape
@@ -39,20 +39,16 @@ class BrokenEmbedder:
         raise FileNotFoundError("model.safetensors")
 
 
-def _stored(speakers: str = "", tokens: str = "green tea") -> StoredUnit:
-    return StoredUnit(tokens=tokens, speakers=speakers, vector=b"", line=1, start=0, length=1)
-
-
 @pytest.mark.parametrize(
-    ("units", "is_one"),
+    ("speakers", "is_one"),
     [
-        ([_stored("ann ben"), _stored("ben"), _stored("ann"), _stored()], True),
-        ([_stored("note"), _stored(), _stored(), _stored("note")], False),
-        ([_stored("host"), _stored("port"), _stored("user_name"), _stored("path")], False),
+        (["ann ben", "ben", "ann", ""], True),
+        (["note", "", "", "note"], False),
+        (["host", "port", "user_name", "path"], False),
     ],
 )
-def test_a_conversation_has_few_speakers(units: list[StoredUnit], is_one: bool) -> None:
-    assert _is_conversation(units) is is_one
+def test_a_conversation_has_few_speakers(speakers: list[str], is_one: bool) -> None:
+    assert _is_conversation(speakers) is is_one
 
 
 def shapes(folder: Path, change: Change) -> set[Shape]:

@@ -11,7 +11,7 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.features import review
 from mimo.features.review import Waiting
-from mimo.index import documents, doubles, rows, selection, survey
+from mimo.index import documents, doubles, rows, selection, survey, tracking
 from mimo.index.catalog import Catalog
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
@@ -159,7 +159,7 @@ def _compared_anew(call: Call, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
     """Returns the near-duplicates without anything that an earlier review stored."""
     with monkeypatch.context() as patched:
         patched.setattr(doubles, "_stored_doubles", lambda _: (doubles.Doubles(0, [], []), set()))
-        patched.setattr(doubles, "_keep", lambda *_: None)
+        patched.setattr(tracking, "note", lambda *_: None)
         return _doubles(call)
 
 

@@ -1,9 +1,13 @@
 """The names of memories, and the memory that a link means."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from mimo.index.documents import document
 from mimo.memory.codec.document import references, title
-from mimo.memory.naming import Named, Names, Rank, aliases, key_of, words_of
+from mimo.memory.model import Kind, Memory, Place, Record
+from mimo.memory.naming import Named, Names, Rank, aliases, is_named, key_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -62,3 +66,16 @@ def test_links_of_dendron_name_the_label_first() -> None:
     text = "[[here|a.b#c]] [[d]] [[x|dendron://vault/e]] [[f#g|h]] [[top|#head]]"
     assert references(text) == ("here", "d", "e", "f", "top")
     assert references(text, is_swapped=True) == ("a.b", "d", "e", "h", "top")
+
+
+@pytest.mark.parametrize(("parent", "has_alias"), [(None, True), ("source_tea", False)])
+def test_an_alias_names_a_memory_and_not_a_part_of_an_ingested_file(
+    parent: str | None, has_alias: bool
+) -> None:
+    day = datetime(2026, 11, 20, tzinfo=UTC)
+    memory = Memory(id="a", type=Kind.FACT, created=day, title="Tea", content="alias:: Chai")
+    place = Place(path=".mind/facts/a.md", line=1, digest="0" * 64)
+    record = Record(memory=memory, place=place, parent=parent)
+
+    assert is_named(record, "tea")
+    assert is_named(record, "chai") is ("chai" in document(record).names) is has_alias

@@ -64,8 +64,9 @@ def test_threads_prepare_the_same_and_are_at_most_the_processors(
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert index(filled, threads=2).encoded == len(TEXTS)
-    with pytest.raises(Invalid, match="`--threads` must be at most 2, the number of processors"):
+    with pytest.raises(Invalid, match="`--threads` must be at most 2, not `3`") as refusal:
         index(filled, threads=3)
+    assert refusal.value.hint == "use `--threads 2`, one for each processor"
 
 
 def test_a_second_index_command_leaves_the_work_to_the_first(

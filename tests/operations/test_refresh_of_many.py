@@ -3,8 +3,9 @@
 import os
 import random
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from mimo.call import Call
 from mimo.data import disk
 from mimo.index import rows
 from mimo.index.index import Index
+from mimo.index.rows import Change
 from mimo.memory.model import Filter
 from mimo.operations import refresh
 from mimo.project import walk
@@ -23,14 +25,16 @@ COUNT = 6
 
 @pytest.fixture
 def call(call: Call, monkeypatch) -> Call:
-    """A memory whose files count as many, and are too old to be read again."""
+    """A memory whose files count as many, and are old, but were written just before the index."""
     monkeypatch.setattr(refresh, "_MANY", COUNT)
     (call.mind.folder / "facts").mkdir(exist_ok=True)
     for number in range(COUNT):
         path = call.mind.folder / "facts" / f"note{number}.md"
         path.write_text(f"Service {number} writes to a queue\n", "utf-8")
         age(path, seconds=60)
-    refresh.refresh(call)
+    with monkeypatch.context() as now:
+        now.setattr(disk, "_FINE_GRAIN_NS", 10**19)
+        refresh.refresh(call)
     return call
 
 
@@ -59,6 +63,36 @@ def test_unchanged_files_are_compared_once(call: Call, compared: list[int]) -> N
     for _ in range(4):
         assert refresh.refresh(call) == refresh.Refreshed()
     assert compared == [1]
+
+
+def test_changed_files_are_compared_once(call: Call, compared: list[int]) -> None:
+    (call.mind.folder / "facts" / "note0.md").write_text("Service 0 writes to a log\n", "utf-8")
+
+    assert refresh.refresh(call).changed == 1
+    compared.clear()
+
+    assert refresh.refresh(call) == refresh.Refreshed()
+    assert compared == []
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_files_that_another_process_removes_meanwhile_come_back(
+    call: Call, compared: list[int], monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """It saw a folder moved away and back, which changes no stamp."""
+    apply = Index.apply
+
+    def raced(index: Index, changes: Iterable[Change], **parts: Any) -> frozenset[str]:
+        late = frozenset[str]() if is_first else apply(index, changes, **parts)
+        apply(index, [Change(path=".mind/facts/note0.md", stamp=None)], now_ns=parts["now_ns"])
+        return apply(index, changes, **parts) if is_first else late
+
+    (call.mind.folder / "late.md").write_text("A late fact\n", "utf-8")
+    with monkeypatch.context() as other:
+        other.setattr(Index, "apply", raced)
+        refresh.refresh(call)
+
+    assert refresh.refresh(call) == refresh.Refreshed(added=1)
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "renamed", "replaced"])

@@ -3,6 +3,7 @@
 import re
 import sys
 import threading
+from contextlib import nullcontext
 
 import pytest
 
@@ -63,6 +64,23 @@ def test_a_memory_that_git_ignores_as_a_whole_is_no_problem_also_without_setting
     (repository / ".mind" / "config.toml").unlink()
     (repository / ".gitignore").write_text(".mind/\n", encoding="utf-8")
     assert syncing.ignored(repository) is None
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_commit_shows_its_progress_until_it_ends(repository, call, is_refused):
+    remember(call)
+    if is_refused:
+        refuse(repository)
+    shown = []
+    with nullcontext() if not is_refused else pytest.raises(StorageFailed):
+        sync(kit.with_console(call, progress=lambda *line: shown.append(line)))
+    total = shown[0][-1]
+    assert total > 1
+    assert shown == [
+        ("Committing", 0, total),
+        *(("Checking", done, total) for done in range(1, total + 1)),
+        *(("Committing", done, total) for done in (0, total)),
+    ]
 
 
 @pytest.mark.parametrize("is_first", [False, True])

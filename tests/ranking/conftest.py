@@ -37,7 +37,7 @@ def cosines(of: dict[int, float | list[float]], *, is_guessed: bool = False) -> 
 def ranked(question: str, candidates: Any, near: Cosines = NO_COSINES, **more: Any) -> list[Ranked]:
     """Returns the ranking of candidates for a question."""
     ranker = Ranker(understand(question, more.pop("asked", None)), more.pop("store", STORE), SURE)
-    return ranker.rank(candidates, more.pop("around", ()), near)
+    return list(ranker.rank(candidates, more.pop("around", ()), near))
 
 
 def keys(question: str, candidates: Any, near: Cosines = NO_COSINES, **more: Any) -> list[int]:

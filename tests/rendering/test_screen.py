@@ -228,6 +228,21 @@ def test_progress_is_one_line_that_is_erased_at_the_end(
     assert capsys.readouterr() == ("", "".join([*lines, "\r\x1b[K"]))
 
 
+def test_a_message_takes_the_place_of_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 7.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    for done in (0, 9):
+        now += 0.6
+        rendering.progress("Reading", done, 45)
+    rendering.complain("error: the disk is full")
+    rendering.complain("hint: make room")
+
+    shown = "\r\x1b[KReading 9 of 45\r\x1b[Kerror: the disk is full\nhint: make room\n"
+    assert capsys.readouterr() == ("", shown)
+
+
 def test_a_narrow_encoding_gets_json_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", narrow)

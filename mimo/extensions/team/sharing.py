@@ -425,7 +425,7 @@ def fetch_vectors(call: Call) -> int:
     from mimo.extensions.team.postgres import source
 
     server, meanings = server_in(call.mind), call.mind.index.meanings
-    names = call.index.missing_meanings() if server and meanings else []
+    names = call.index.ask(meanings.missing_names) if server and meanings else []
     if server is None or meanings is None or len(names) < _WORTH_FETCHING:
         return 0
     fetched = 0

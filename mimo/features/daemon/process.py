@@ -404,6 +404,9 @@ def run(call: Call) -> None:
             f"a daemon is already running as process {current.pid}",
             hint=Hint(Command("daemon stop"), " stops it"),
         )
+    if call.console.ask and call.console.show_line:  # On a terminal.
+        about = "the daemon runs until Ctrl-C; `mind daemon start` starts it in the background"
+        call.console.show_line(about)
     installation.keep()
     with daemon.held(mind.home), _logging(mind):
         # Without a project of its own: projects may be registered and removed while it runs.

@@ -1,6 +1,5 @@
 """The memory in git: `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -277,10 +276,6 @@ def _file_at(call: Call, change: Change, commit: Commit, data: bytes | None) -> 
     return _row_of(call, change, record)
 
 
-def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
-    return tuple(_file(call, change) for change in changes)
-
-
 def _file(call: Call, change: Change) -> ChangedFile:
     """Returns a changed file, with its memory if it is the only one in that file."""
     stem = PurePosixPath(change.path).stem
@@ -460,7 +455,7 @@ def sync(
         commit=done.commit,
         branch=done.branch,
         message=done.message,
-        files=_files(call, done.pending),
+        files=tuple(_file(call, change) for change in done.pending),
         trust=TrustLabel.UNTRUSTED if syncing.unapproved(call, done.pending) else None,
         pulled=done.pulled,
         pushed=done.pushed or None,

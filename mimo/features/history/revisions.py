@@ -264,14 +264,9 @@ def _last_path(root: Path, id: str) -> str | None:
         line = f"^id:[ \t]*[\"']?{start}{word}[\"']?[ \t\r]*$"
         if path := revisions.path_with_line(root, line):
             return path
-    files = (file for step in revisions.steps(root, None, -1) for file in step.files)
-    return next((file.path for file in files if id in _names(file.path)), None)
-
-
-def _names(path: str) -> tuple[str, str]:
-    """Returns the id of a deleted memory and its handle, by the path of its file."""
-    stem = path.rpartition("/")[2].removesuffix(".md")
-    return stem, handle_of(stem)
+    paths = (file.path for step in revisions.steps(root, None, -1) for file in step.files)
+    names = ((path, path.rpartition("/")[2].removesuffix(".md")) for path in paths)
+    return next((path for path, name in names if id in (name, handle_of(name))), None)
 
 
 def _check_committed(root: Path, record: Record) -> None:

@@ -7,7 +7,7 @@ from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Command, Conflict, Hint, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.index import survey
-from mimo.memory.model import Filter, Record, tag_key
+from mimo.memory.model import Filter, tag_key
 from mimo.operations import finding, refresh, saving, undoing
 from mimo.operations.rows import Limit, OfUser, Undo
 from mimo.project.memories import is_read_only
@@ -85,7 +85,7 @@ def rename(
     if not records:
         hint = Hint(Command("tags"), " lists them")
         raise NotFound(f"no memory has the tag `{old_tag}`", hint=hint)
-    editable = [record for record in records if _is_changeable(record)]
+    editable = [each for each in records if not (each.parent or is_read_only(each.place.path))]
     undoing.edit_all(
         call, [(each, {"tags": _renamed(each.memory.tags, old_tag, new_tag)}) for each in editable]
     )
@@ -94,10 +94,6 @@ def rename(
         notice = f"{skipped_count:,} more keep it, in chunks or in files that mind never changes"
     ids = tuple(record.memory.id for record in editable)
     return Renamed(tag=new_tag, ids=ids, undo=undoing.entry_id(), notice=notice)
-
-
-def _is_changeable(record: Record) -> bool:
-    return record.parent is None and not is_read_only(record.place.path)
 
 
 def _renamed(tags: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:

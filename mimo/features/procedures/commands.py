@@ -601,7 +601,7 @@ def add(
     data = (text or "").encode() if file is None else library.given(disk.expanded(file))
     # Only the argument was checked: the name of a file, not its content.
     check_secrets(call, {"text": data.decode("utf-8", "replace")}, file=file)
-    return _added(call, data)
+    return _added(call, data, file or "text")
 
 
 @command(
@@ -622,11 +622,11 @@ def new(call: Call, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -
         )
     text = TEMPLATE.read_text(encoding="utf-8")
     text = text.replace("name: NAME", f"name: {scalar(name)}", 1)  # `123` would be a number.
-    return _added(call, text.replace("NAME", name).encode())
+    return _added(call, text.replace("NAME", name).encode(), name)
 
 
-def _added(call: Call, data: bytes) -> Registered:
-    file, result = library.added(call, data)
+def _added(call: Call, data: bytes, source: str) -> Registered:
+    file, result = library.added(call, data, source)
     procedure = library.valid(file, result)
     return Registered(
         name=procedure.name,

@@ -124,6 +124,9 @@ class Runner:
             reason = str(signal) or "Ctrl-C"
             with suppress(MindError):
                 self._write(machine.ended(Status.INTERRUPTED, self._pace.at, reason))
+            resume = Command("procedure resume", self._execution.id)
+            place = f"`{run.procedure.name}` in state `{run.state}`; "
+            signal.add_note(Hint(place, resume, " continues it"))
             raise
         except MindError as error:
             with suppress(MindError):  # such as a full disk, to which the record can't be written
@@ -162,7 +165,7 @@ class Runner:
 
     def _await(self) -> None:
         """Waits for an event, at most for the time of the run or of the action."""
-        run, ask, note = self._run, self._call.ask, self._call.console.note
+        run, ask, show_line = self._run, self._call.ask, self._call.console.show_line
         self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
         text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
         while (place := machine.chosen(run, sent := self._execution.sent())) is None:
@@ -173,11 +176,11 @@ class Runner:
             if ask is None:
                 if not self._waits:
                     raise Stopped("no answer yet")
-                if note:
+                if show_line:
                     events = " or ".join(f"`{event}`" for event in run.awaits)
                     way = sending(self._execution.id, run.awaits[0])
-                    note(Hint(f"{text} It waits for {events}; ", way, " answers it"))
-                    note = None
+                    show_line(Hint(f"{text} It waits for {events}; ", way, " answers it"))
+                    show_line = None
                 self._pace.pause(SLICE)
                 continue
             self._pace.check()

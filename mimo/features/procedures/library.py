@@ -226,13 +226,13 @@ def valid(file: ProcedureFile, result: Reading) -> Procedure:
     )
 
 
-def added(call: Call, data: bytes) -> tuple[ProcedureFile, Reading]:
-    """Writes a procedure into the project and returns its file, checked.
+def added(call: Call, data: bytes, source: str = "text") -> tuple[ProcedureFile, Reading]:
+    """Writes a procedure into the project and returns its file, checked; `source` is its name now.
 
     A text that mind writes is approved unless it runs programs: a person must approve that. Raises
     `Invalid` with all faults, `Conflict`, and `StorageFailed`.
     """
-    draft = ProcedureFile(path="the text", data=data)
+    draft = ProcedureFile(path=source, data=data)
     result = check(draft, calls=True)
     try:
         procedure = valid(draft, result)

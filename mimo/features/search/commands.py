@@ -8,10 +8,10 @@ from typing import Annotated, Unpack
 from mimo.call import Call, Surface
 from mimo.call.extensions import loaded, scopes
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Denied, Invalid, NotFound, SearchFailed, join_texts
+from mimo.errors import Command, Denied, Hint, Invalid, NotFound, SearchFailed, join_texts
 from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
-from mimo.memory.ids import with_handles
+from mimo.memory.ids import HANDLE_LENGTH, begins_handle, handle_of, with_handles
 from mimo.memory.model import KIND_ALIASES, Filter, Kind, Section
 from mimo.operations import finding, searching
 from mimo.operations.rows import (
@@ -54,6 +54,7 @@ MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
 
 _EMPTY = "the memory is empty"
+_SHOWS_IT = " shows it"
 _OUTSIDE = "no project here; your memory for all projects was searched"
 
 _PASSAGE = 240
@@ -193,7 +194,7 @@ def search(
         rows = [*rows, *_global_edges(call, query, types)][:limit]
         notice = None if rows and notice in (_EMPTY, NONE_PASSES) else notice
     outside = None if everywhere or scope != Scope.PROJECT or not call.mind.is_users else _OUTSIDE
-    notice = join_texts(revision, outside, notice)
+    notice = join_texts(revision, outside, notice, _id_notice(call, query, at, conditions, rows))
     result = SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
     return result if everywhere or at or group else _with_sessions(call, result, conditions, scope)
 
@@ -210,6 +211,19 @@ def _check(call: Call, scope: str, at: str | None, *, private: bool, everywhere:
         raise Invalid(
             "only one project at a time can be searched at a revision", hint="leave `scope` out"
         )
+
+
+def _id_notice(
+    call: Call, query: str, at: str | None, conditions: Filter, rows: Sequence[SearchResult]
+) -> str | None:
+    """Returns a notice if the query is the id or the handle of a memory that is not the first."""
+    if " " in (query := query.strip()) or len(query) < HANDLE_LENGTH:
+        return None
+    ids = call.index.matching(query) if begins_handle(query) else (query,)
+    ids = tuple(id for id in ids if query in (id, handle_of(id)))
+    if not call.index.among(ids, conditions) or (rows and rows[0].id in ids):
+        return None
+    return Hint(f"`{query}` is the id of a memory: ", Command("show", query, at=at), _SHOWS_IT)
 
 
 def _global_edges(call: Call, query: str, types: Sequence[str]) -> list[SearchResult]:
@@ -302,7 +316,7 @@ def row_of(memory: Facts, hit: Hit, project: str, names: Mapping[Kind, str]) -> 
 def _(result: SearchResults, screen: Screen) -> None:
     if not result.results:
         screen.line(f"nothing found for “{result.query}”")
-        if not (result.notice or "").endswith((_EMPTY, NONE_PASSES)):
+        if not (result.notice or "").endswith((_EMPTY, NONE_PASSES, _SHOWS_IT)):
             screen.note("try other words or fewer filters; `mind list` lists all memories")
         _write_sessions(result, screen)
         return

@@ -105,7 +105,8 @@ def examine(call: Call) -> Iterator[Check]:
         checks = tuple(check for check in checks if check not in _OF_TEXTS)
         message = "memories may not be read now, so their files are not checked"
         yield _warning("files", message)
-    for check in checks:
+    for number, check in enumerate(checks, 1):
+        call.advance("Checking", number, len(checks))
         name = check.__name__.strip("_")
         try:
             yield from check(call)

@@ -25,7 +25,7 @@ class Indexed:
     removed: Annotated[int, Out("Files that were deleted")]
     memories: int
     passages: Annotated[int, Out("Pieces of text that are searched")]
-    encoded: Annotated[int, Out("Memories that are now read for their meaning")]
+    encoded: Annotated[int, Out("Texts that are now read for their meaning: memories and chunks")]
     unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
     notice: Omitted[str] = None
     shared: Annotated[Omitted[Shared], Out("What was pushed to the shared index")] = None
@@ -80,7 +80,8 @@ def index(
     if withdraw and (push or join or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
     if threads > (processors := os.cpu_count() or 1):
-        raise Invalid(f"`--threads` must be at most {processors}, the number of processors here")
+        hint = f"use `--threads {processors}`, one for each processor"
+        raise Invalid(f"`--threads` must be at most {processors}, not `{threads}`", hint=hint)
     shared = None
     if revoke or withdraw:  # At once: what follows takes time and may fail.
         shared = sharing.shared_index(call).restrict(call, revoke, withdraw=withdraw)
@@ -116,8 +117,7 @@ def _(result: Indexed, screen: Screen) -> None:
     changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} deleted"
     screen.line(dim(f"files: {changes}"), indent=2)
     if result.encoded:
-        compared = count(result.encoded, "memory", "memories")
-        screen.line(dim(f"{compared} read for their meaning"), indent=2)
+        screen.line(dim(f"{count(result.encoded, 'text')} read for their meaning"), indent=2)
     if result.unreadable:
         unread = count(result.unreadable, "file could", "files could")
         screen.line(warn(f"{unread} not be read; `mind doctor` lists them"), indent=2)

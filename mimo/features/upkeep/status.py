@@ -20,6 +20,7 @@ from mimo.operations import (
     across,
     disclosure,
     earlier,
+    encoding,
     finding,
     overview,
     running,
@@ -34,8 +35,6 @@ from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
-_NOTABLE = 40
-"""Memories that are not read yet from which the screen states it; of fewer, a search reads most."""
 _MAX_FILES = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
@@ -85,10 +84,10 @@ class Unreadable:
 
 @frozen
 class Meaning:
-    """The reading of memories and chunks by the encoder, for searches in other words."""
+    """The texts that the encoder has read, for searches in other words: memories and chunks."""
 
     read: int
-    unread: Annotated[int, Out("Memories that servers read between calls, or `mind index` now")]
+    unread: Annotated[int, Out("Texts that servers read between calls, or `mind index` now")]
 
 
 @frozen
@@ -110,7 +109,7 @@ class ProjectStatus:
         Omitted[SharedState], Out("Its state in the shared index, if it was pushed")
     ] = None
     meaning: Annotated[
-        Omitted[Meaning], Out("How many memories are read for their meaning, if not all are")
+        Omitted[Meaning], Out("How many texts are read for their meaning, if not all are")
     ] = None
 
 
@@ -222,7 +221,7 @@ def _user_memory(call: Call) -> UserMemory | None:
         return None
     with suppress(MindError):  # `mind doctor` reports the reason.
         memories = finding.total(user)
-        approved = user.index.count(Filter(approved=True))
+        approved = user.index.folded(Filter(approved=True)).rows
         return UserMemory(memories=memories, proposed=memories - approved)
     return None
 
@@ -358,7 +357,7 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     rows.append(("trust", project.trust))
     if project.waiting:
         rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
-    if (meaning := project.meaning) and meaning.unread >= _NOTABLE:
+    if (meaning := project.meaning) and meaning.unread >= encoding.NOTABLE:
         read = f"{meaning.read:,} of {meaning.read + meaning.unread:,} texts are read"
         others = "servers read the rest between calls, slowly on battery  (`mind index`: now)"
         rows.append(("meaning", f"{read}; {others}"))

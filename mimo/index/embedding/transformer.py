@@ -231,7 +231,7 @@ class Dense:
 
     def __call__(self, x: Array) -> Array:
         """Returns the product of each row."""
-        step = np.maximum(x.max(axis=1, keepdims=True), -x.min(axis=1, keepdims=True))
+        step = np.abs(x).max(axis=1, keepdims=True)
         step /= self._steps
         step += _LEAST
         numbers = x / step
@@ -334,9 +334,9 @@ def _batches(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
 
 def _normalise(x: Array, weight: Array, bias: Array, epsilon: np.float32) -> None:
     """Normalises each row in place (J. L. Ba et al., "Layer normalization", 2016)."""
-    x -= x.mean(axis=1, keepdims=True)
-    spread = np.einsum("tw,tw->t", x, x) / np.float32(x.shape[1])
-    x /= np.sqrt(spread + epsilon)[:, None]
+    width = np.float32(x.shape[1])
+    x -= np.add.reduce(x, axis=1, keepdims=True) / width
+    x /= np.sqrt(np.einsum("tw,tw->t", x, x) / width + epsilon)[:, None]
     x *= weight
     x += bias
 

@@ -76,7 +76,7 @@ def test_chunks_are_memories_of_their_own(call, project):
 
     assert taken.strategy is Strategy.MARKDOWN
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
-    assert finding.total(call) == 3
+    assert finding.listing(call).total == 3
     assert call.mind.index.stats().units == 3
     record = lookup.one(call, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
@@ -253,7 +253,7 @@ def test_a_file_that_another_process_wrote_before_the_batch_is_recognised(
 
     monkeypatch.setattr(call.mind.store, "create_all", late)
     assert [file.is_known for file in take(call, "docs").files] == [True, False]
-    assert finding.total(call) == 2
+    assert finding.listing(call).total == 2
 
 
 def test_an_interruption_leaves_whole_files_that_are_approved(call, project, monkeypatch):
@@ -281,7 +281,7 @@ def test_a_file_that_another_process_ingested_meanwhile_is_recognised(call, proj
         context.setattr(refresh, "refresh", lambda _: None)
         assert one(call, "guide.md").ids == first.ids
         assert one(call, "guide.md", force=True).replaced == 3
-    assert finding.total(call) == 3
+    assert finding.listing(call).total == 3
 
 
 def test_names_that_are_not_utf8_are_refused(call, project):
@@ -292,7 +292,7 @@ def test_names_that_are_not_utf8_are_refused(call, project):
     assert reports.pop("docs/plain.txt") is None
     assert sorted(reports) == ["docs/\\udcfe.txt", "docs/\\udcff/a.txt"]
     assert all("is not UTF-8" in str(refusal) for refusal in reports.values())
-    assert finding.total(call) == 1
+    assert finding.listing(call).total == 1
 
 
 def test_without_git_a_notice_states_that_ignored_files_are_ingested(call, project, monkeypatch):
@@ -349,7 +349,7 @@ def test_chunks_go_one_by_one_and_all_at_once(call, project):
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
     assert all(call.mind.trust.trusted(record.place.approval) for record in left)
     removing.remove_source(call, left)
-    assert finding.total(call) == 0
+    assert finding.listing(call).total == 0
     assert not (project / taken.file).exists()
     one(call, "guide.md")
     for id_ in taken.ids:

@@ -113,11 +113,14 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(
         monkeypatch.setattr("mimo.cli.main._console", lambda *_: Console(ask=ask))
 
     answering(ask)
-    assert run("procedure", "run", "wait") == (130, "interrupted\n")
+    status, output = run("procedure", "run", "wait")
+    stopped = r"interrupted: `wait` in state `ask`; `mind procedure resume (\w+)` continues it\n"
+    assert (status, bool(match := re.fullmatch(stopped, output))) == (130, True)
     status, output = run("procedure", "status", "latest")
     assert (status, "Ctrl-C" in output) == (0, True)
     answering(lambda question, seconds: "yes")
-    assert run("procedure", "resume", "latest")[0] == 0
+    assert match
+    assert run("procedure", "resume", match[1])[0] == 0
 
 
 def test_names_and_ids_are_completed(run: Any, call: Call) -> None:

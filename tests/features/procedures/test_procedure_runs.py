@@ -469,7 +469,7 @@ def test_without_a_terminal_a_question_is_shown_once_with_the_way_to_answer_it(
 ) -> None:
     shown: list[str] = []
     put(call, "wait", WAIT)
-    call = with_console(call, note=shown.append)
+    call = with_console(call, show_line=shown.append)
     execution = begun(call, "wait")
 
     def sleep(seconds: float) -> None:

@@ -91,6 +91,13 @@ class TestInit:
 
 
 class TestDoctor:
+    def test_the_checks_show_their_progress_until_they_end(self, call):
+        shown = []
+        doctor(with_console(call, progress=lambda *line: shown.append(line)))
+        total = shown[-1][-1]
+        of_checks = [line for line in shown if line[0] == "Checking"]
+        assert of_checks == [("Checking", done, total) for done in range(1, total + 1)]
+
     @pytest.mark.parametrize(
         ("text", "reason"),
         [

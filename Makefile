@@ -268,7 +268,7 @@ fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TAR
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/fuzz-requirements.txt
 	$(RUN) -m fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
 
-bench: setup    ## Measure what users meet, beside other tools from npm and PyPI, and write docs/how-fast-it-is.md and docs/lab/benchmarks.md (TOOLS="qmd jrnl" for these alone, TOOLS=none; LARGEST=100000 takes an hour more; MARKDOWN=FOLDER has more real notes)
+bench: setup    ## Measure what users meet, beside other tools from npm and PyPI, and write docs/how-fast-it-is.md and docs/lab/benchmarks.md (TOOLS="qmd jrnl" for these alone, TOOLS=none; LARGEST=100000 takes a quarter of an hour more; MARKDOWN=FOLDER has more real notes)
 	$(RUN) -m bench.peers $(or $(TOOLS),all)
 	$(RUN) -m bench.speed --write $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(TOOLS),--tools $(TOOLS))
 

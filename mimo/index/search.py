@@ -286,10 +286,10 @@ def _compared(
     return candidates, cosines, notice
 
 
-def unread(missing: int, memories: int) -> str:
-    """Returns the notice that some memories have no vector of the encoder, which is estimated."""
+def unread(missing: int, texts: int) -> str:
+    """Returns the notice that some texts have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
-    text = f"{missing:,} of {memories:,} texts {verb} not yet read for their meaning; "
+    text = f"{missing:,} of {texts:,} texts {verb} not yet read for their meaning; "
     return Hint(text, "servers do it between calls, ", Command("index"), " at once")
 
 

@@ -258,7 +258,7 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     if done.is_whole:
         # What was just written may change again with the same stamp, so it is read once more.
         if digest and not is_same and all(stamp.is_settled(now_ns) for _, stamp in stale.items()):
-            # Not if others have written since `begin`, or this in several parts.
+            # The index has this revision unless others wrote, too, or this wrote several parts.
             call.mind.index.note_digest(identity, digest, revision + bool(missing or stale))
         call.mind.index.note_all_compared(identity)
         call.index.note_refreshed()

@@ -117,7 +117,8 @@ def sync(
     changed = commits.pending(root)
     unfit = {entry.path: None for entry in changed if not _is_fit(root, entry)}
     pending = tuple(entry for entry in changed if entry.path not in unfit)
-    call.advance(_TASK, 0, len(pending))  # From here on its time counts, see `_committed`.
+    if pending and not dry_run:  # Its line is shown as soon as git begins, which reports nothing.
+        call.advance(_TASK, 0, len(pending))
     if not call.caller.allows_secrets:
         _check_secrets(call, root, pending)
     message = (message or message_of(call, pending)) if pending else None

@@ -66,6 +66,17 @@ def test_a_memory_that_git_ignores_as_a_whole_is_no_problem_also_without_setting
     assert syncing.ignored(repository) is None
 
 
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_without_a_commit_none_is_shown(repository, call, is_dry):
+    if is_dry:
+        remember(call)
+    else:
+        sync(call)
+    shown = []
+    sync(kit.with_console(call, progress=lambda *line: shown.append(line)), dry_run=is_dry)
+    assert "Committing" not in {task for task, *_ in shown}
+
+
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_a_commit_shows_its_progress_until_it_ends(repository, call, is_refused):
     remember(call)

@@ -226,11 +226,11 @@ def valid(file: ProcedureFile, result: Reading) -> Procedure:
     )
 
 
-def added(call: Call, data: bytes, source: str = "text") -> tuple[ProcedureFile, Reading]:
-    """Writes a procedure into the project and returns its file, checked; `source` is its name now.
+def added(call: Call, data: bytes, source: str) -> tuple[ProcedureFile, Reading]:
+    """Writes a procedure into the project and returns its file, checked.
 
-    A text that mind writes is approved unless it runs programs: a person must approve that. Raises
-    `Invalid` with all faults, `Conflict`, and `StorageFailed`.
+    `source` names the text in errors. A text that mind writes is approved unless it runs programs:
+    a person must approve that. Raises `Invalid` with all faults, `Conflict`, and `StorageFailed`.
     """
     draft = ProcedureFile(path=source, data=data)
     result = check(draft, calls=True)

@@ -229,7 +229,7 @@ def test_programs_run_only_after_the_user_agreed_on_a_terminal(call: Call) -> No
 
 
 def test_a_program_in_an_added_procedure_is_not_approved(call: Call) -> None:
-    file, result = library.added(call, text("work", program("-c", "print(1)")).encode())
+    file, result = library.added(call, text("work", program("-c", "print(1)")).encode(), "text")
 
     assert result.procedure
     assert not library.is_approved(call, file.data, result.procedure)
@@ -240,14 +240,14 @@ def test_a_program_in_an_added_procedure_is_not_approved(call: Call) -> None:
 def test_a_procedure_that_could_not_be_added_is_not_approved(call: Call) -> None:
     first = text("greet", GREET).encode()
     other = first.replace(b"Hello", b"Bye")
-    file, _ = library.added(call, first)
+    file, _ = library.added(call, first, "text")
     with pytest.raises(Conflict):
-        library.added(call, other)
+        library.added(call, other, "text")
 
     (call.mind.project.root / file.path).write_bytes(other)  # As a pull brings it.
 
     with pytest.raises(Untrusted):
         begun(call, "greet")
-    assert library.added(call, other)[0].path == file.path
+    assert library.added(call, other, "text")[0].path == file.path
     with pytest.raises(Untrusted):
         begun(call, "greet")
